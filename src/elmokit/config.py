@@ -1,0 +1,213 @@
+"""Sizes and settings of a model, as small frozen dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from elmokit.errors import ConfigError
+
+N_BYTE_CHARACTERS = 261
+"""256 bytes, then sentence start and end, word start and end, and padding."""
+
+PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+"""(width, count) of the convolutions of every model published by AllenNLP."""
+
+
+@dataclass(frozen=True)
+class TokenEncoderConfig:
+    """The character CNN that turns one word into one vector."""
+
+    filters: tuple[tuple[int, int], ...] = PUBLISHED_FILTERS
+    """(width in characters, number of filters) of each convolution, in order."""
+    n_highway: int = 1
+    """Highway layers after the convolutions."""
+    character_dim: int = 16
+    """Width of a character's vector."""
+    n_characters: int = N_BYTE_CHARACTERS
+    """Different characters, without the row of zeros for padded tokens."""
+    max_characters: int = 50
+    """Characters of a word, its two markers included; the rest is cut off."""
+    activation: str = "relu"
+    """relu or tanh, after the maximum over positions."""
+    alphabet: str = "utf8"
+    """utf8 (bytes, AllenNLP and bilm-tf) or codepoints (ELMoForManyLangs)."""
+    word_dim: int = 0
+    """Width of a whole-word vector put before the CNN's features; 0 for none."""
+    n_words: int = 0
+    """Different words with a vector of their own, where word_dim is not 0."""
+
+    def __post_init__(self) -> None:
+        _check(
+            "token_encoder",
+            [
+                (bool(self.filters) or self.word_dim > 0, "filters", "one filter or more"),
+                (all(w > 0 and n > 0 for w, n in self.filters), "filters", "positive numbers"),
+                (self.n_highway >= 0, "n_highway", "0 or more"),
+                (self.character_dim > 0, "character_dim", "1 or more"),
+                (self.n_characters > 0, "n_characters", "1 or more"),
+                (
+                    self.max_characters >= max(3, self.widest),
+                    "max_characters",
+                    f"at least 3 and the widest filter ({self.widest})",
+                ),
+                (self.activation in ("relu", "tanh"), "activation", "relu or tanh"),
+                (self.alphabet in ("utf8", "codepoints"), "alphabet", "utf8 or codepoints"),
+                (self.word_dim >= 0, "word_dim", "0 or more"),
+                ((self.n_words > 0) == (self.word_dim > 0), "n_words", "set when word_dim is"),
+            ],
+            self,
+        )
+
+    @property
+    def n_filters(self) -> int:
+        """Width F of the CNN's features."""
+        return sum(count for _, count in self.filters)
+
+    @property
+    def widest(self) -> int:
+        """Characters the widest filter sees."""
+        return max((width for width, _ in self.filters), default=0)
+
+
+@dataclass(frozen=True)
+class ContextConfig:
+    """The forward and backward LSTMs that read the sentence."""
+
+    n_layers: int = 2
+    """LSTM layers of each direction."""
+    cell_dim: int = 4096
+    """Width H of the memory cell."""
+    projection_dim: int = 512
+    """Width P of token vectors and of each direction's output."""
+    cell_clip: float | None = 3.0
+    """Memory cells are kept within ± this; None for no clipping."""
+    proj_clip: float | None = 3.0
+    """Projected outputs are kept within ± this; None for no clipping."""
+    skip_connections: bool = True
+    """Whether layers after the first add their input to their output."""
+    forget_bias: float = 1.0
+    """Added to the forget gate when running, beside the stored bias."""
+    bidirectional: bool = True
+    """False for a forward language model alone."""
+
+    def __post_init__(self) -> None:
+        clips = [c for c in (self.cell_clip, self.proj_clip) if c is not None]
+        _check(
+            "context",
+            [
+                (self.n_layers >= 1, "n_layers", "1 or more"),
+                (self.cell_dim >= 1, "cell_dim", "1 or more"),
+                (self.projection_dim >= 1, "projection_dim", "1 or more"),
+                (all(c > 0 for c in clips), "cell_clip and proj_clip", "above 0, or null"),
+            ],
+            self,
+        )
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether the cell's output is projected; the published layout leaves it out at H == P."""
+        return self.cell_dim != self.projection_dim
+
+    @property
+    def n_directions(self) -> int:
+        """2, or 1 for a forward model."""
+        return 2 if self.bidirectional else 1
+
+    @property
+    def output_dim(self) -> int:
+        """Width D of every layer."""
+        return self.projection_dim * self.n_directions
+
+
+@dataclass(frozen=True)
+class MixConfig:
+    """The layer weights a model is used with when asked for its mix."""
+
+    weights: tuple[float, ...] | None = None
+    """One number a layer, before the softmax; None for equal weights."""
+    gamma: float = 1.0
+    """The scale of the mix."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """All of a model but its weights."""
+
+    token_encoder: TokenEncoderConfig = field(default_factory=TokenEncoderConfig)
+    context: ContextConfig = field(default_factory=ContextConfig)
+    tokenizer: str = "whitespace"
+    """How raw strings are split into tokens: a name of elmokit.text.tokenizers."""
+    vocabulary_size: int = 0
+    """Words of the softmax; 0 for a model without one."""
+    mix: MixConfig = field(default_factory=MixConfig)
+
+    def __post_init__(self) -> None:
+        n_weights, n_layers = len(self.mix.weights or ()), self.context.n_layers + 1
+        _check(
+            "model",
+            [
+                (self.vocabulary_size >= 0, "vocabulary_size", "0 or more"),
+                (n_weights in (0, n_layers), "mix", f"{n_layers} weights, one a layer"),
+            ],
+            self,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain values for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> ModelConfig:
+        """The inverse of :meth:`to_dict`; every wrong name or type is a ConfigError."""
+        values = dict(values)
+        parts: dict[str, Any] = {
+            "token_encoder": TokenEncoderConfig,
+            "context": ContextConfig,
+            "mix": MixConfig,
+        }
+        for name, kind in parts.items():
+            part = dict(values.get(name, {}))
+            if part.get("filters") is not None:
+                part["filters"] = tuple((int(w), int(n)) for w, n in part["filters"])
+            if part.get("weights") is not None:
+                part["weights"] = tuple(float(w) for w in part["weights"])
+            values[name] = _build(kind, name, part)
+        return _build(cls, "config", values)
+
+
+def published_size(name: str) -> ModelConfig:
+    """The sizes AllenNLP published: small, medium or original (also that of the 5.5B model)."""
+    sizes = {"small": (1024, 128, 1), "medium": (2048, 256, 1), "original": (4096, 512, 2)}
+    if name not in sizes:
+        raise ConfigError(f"there is no size {name!r}; choose one of {', '.join(sizes)}")
+    cell_dim, projection_dim, n_highway = sizes[name]
+    return ModelConfig(
+        token_encoder=TokenEncoderConfig(n_highway=n_highway),
+        context=ContextConfig(cell_dim=cell_dim, projection_dim=projection_dim),
+    )
+
+
+def _build(kind: Any, name: str, values: dict[str, Any]) -> Any:
+    known = {f.name for f in dataclasses.fields(kind)}
+    if unknown := sorted(set(values) - known):
+        raise ConfigError(
+            f"{name} has the unknown setting {', '.join(unknown)}; known are "
+            f"{', '.join(sorted(known))} (a newer ElmoKit may have written it)"
+        )
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ConfigError(f"{name} has a value of the wrong type: {error}") from error
+
+
+def _check(name: str, rules: list[tuple[bool, str, str]], config: Any) -> None:
+    """Raise one error that names every broken rule."""
+    broken = [
+        f"{name}.{key} must be {wanted}, not {getattr(config, key, 'as given')}"
+        for holds, key, wanted in rules
+        if not holds
+    ]
+    if broken:
+        raise ConfigError("; ".join(broken))

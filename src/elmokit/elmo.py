@@ -1,0 +1,505 @@
+"""Elmo: a loaded model and everything one does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from elmokit.config import MixConfig, ModelConfig, published_size
+from elmokit.errors import ConfigError, InputError, ModelNotFoundError, UnsupportedModelError
+from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, bundled_models, read_model
+from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.inference.engine import BatchResult, Engine
+from elmokit.inference.layers import LayerChoice, Layers
+from elmokit.inference.pooling import check_pooling, pool, tokens_of_span
+from elmokit.inference.scoring import LanguageModel, Perplexity, Score, perplexity
+from elmokit.inference.states import CarriedState, StartState
+from elmokit.nn.bilm import BiLM, BiLMState
+from elmokit.nn.scalar_mix import ScalarMix
+from elmokit.nn.softmax import FullSoftmax
+from elmokit.progress import DelayedProgress
+from elmokit.text.tokenizers import Tokenizer, get_tokenizer
+from elmokit.text.vocabulary import Vocabulary
+
+Text = str | Sequence[str]
+"""A raw string, or one already split into tokens."""
+Array = npt.NDArray[Any]
+State = str | BiLMState | CarriedState
+"""What every sentence starts from: "zero", "warm", a fixed state, or a carried one."""
+
+_WARM_UP = [["."]] * 8  # repeating a sentence, the state settles within a few rounds
+
+
+class Elmo:
+    """An ELMo model. Make one with :meth:`load`.
+
+    Attributes:
+        config: Sizes and settings.
+        bilm: The network.
+        tokenizer: How raw strings are split.
+        alphabet: How words become ids.
+        mix: The weights of ``layers="mix"``.
+        format: What the files it was read from were.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+        device: str | torch.device | None = None,
+        cache_mb: int = 256,
+    ) -> None:
+        self.config = checkpoint.config
+        self.format, self.source = checkpoint.format, checkpoint.source
+        self.alphabet = checkpoint.alphabet()
+        self.tokenizer = get_tokenizer(tokenizer or checkpoint.config.tokenizer)
+        self._checkpoint = replace(checkpoint, tensors={})
+        with torch.device("meta"):
+            self.bilm = BiLM(self.config)
+            softmax = None
+            if n := self.config.vocabulary_size:
+                softmax = FullSoftmax(n, self.config.context.projection_dim)
+        _fill(self.bilm, checkpoint.tensors, "")
+        self.mix = ScalarMix(
+            self.n_layers, self.config.mix.weights, self.config.mix.gamma, trainable=False
+        )
+        self._engine = Engine(self.bilm, self.alphabet, cache_mb << 20)
+        self._lm: LanguageModel | None = None
+        if softmax is not None:
+            _fill(softmax, checkpoint.tensors, SOFTMAX)
+            vocabulary = Vocabulary(checkpoint.vocabulary or [])
+            self._lm = LanguageModel(self._engine, softmax, vocabulary)
+        self._warm: BiLMState | None = None
+        self.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path | None = None,
+        *,
+        options: str | Path | None = None,
+        weights: str | Path | None = None,
+        softmax: str | Path | None = None,
+        vocabulary: str | Path | None = None,
+        tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
+        device: str | torch.device | None = None,
+        cache_mb: int = 256,
+    ) -> Elmo:
+        """Open a model.
+
+        Args:
+            model: A folder or ZIP archive of any known format, or a name; nothing for the model
+                that comes with the package.
+            options: Instead of model, the options.json of a published model…
+            weights: …and its HDF5 weights,
+            softmax: with the HDF5 file of its softmax and
+            vocabulary: the words of that, where they are to be had.
+            tokenizer: How to split raw strings: a name of elmokit.text.tokenizers, or any function
+                from a string to its tokens; nothing for what the model's config says.
+            device: Where to run, as for torch; nothing for a GPU where there is one.
+            cache_mb: Most memory for the vectors of words seen before; 0 for none.
+        """
+        if options is not None or weights is not None:
+            if model is not None or options is None or weights is None:
+                raise InputError("give either a model, or both options= and weights=")
+            checkpoint = bilm_tf.read_files(options, weights, softmax, vocabulary).check()
+        elif softmax is not None or vocabulary is not None:
+            raise InputError("softmax= and vocabulary= go with options= and weights=")
+        else:
+            if model is None and DEFAULT_MODEL not in bundled_models():
+                raise ModelNotFoundError(
+                    "no pretrained model is bundled in this version; give the folder or ZIP "
+                    "archive of one"
+                )
+            checkpoint = read_model(DEFAULT_MODEL if model is None else model)
+        return cls(checkpoint, tokenizer, device, cache_mb)
+
+    @classmethod
+    def random(cls, config: str | ModelConfig = "small", seed: int = 0, **keywords: Any) -> Elmo:
+        """A model with fresh random weights, for tests and for training.
+
+        Args:
+            config: Sizes, or the name of published ones: small, medium, original.
+            seed: The same seed gives the same weights.
+            **keywords: tokenizer, device and cache_mb as for :meth:`load`.
+        """
+        config = published_size(config) if isinstance(config, str) else config
+        if config.vocabulary_size or config.token_encoder.alphabet != "utf8":
+            raise ConfigError("a random model reads UTF-8 and has no vocabulary")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            bilm = BiLM(config)
+        tensors = {name: tensor.detach() for name, tensor in bilm.state_dict().items()}
+        return cls(Checkpoint(config, tensors, format=f"random (seed {seed})"), **keywords)
+
+    # What it is
+
+    @property
+    def dim(self) -> int:
+        """Width D of every vector."""
+        return self.config.context.output_dim
+
+    @property
+    def n_layers(self) -> int:
+        """Layers, the token layer included."""
+        return self.config.context.n_layers + 1
+
+    @property
+    def n_parameters(self) -> int:
+        """Parameters without the softmax, counted as in the paper: no row of zeros for padding."""
+        encoder = self.bilm.token_encoder
+        embeddings = [encoder.character_embedding, encoder.word_embedding]
+        rows = sum(e.weight.shape[1] for e in embeddings if e is not None)
+        return sum(p.numel() for p in self.bilm.parameters()) - rows
+
+    @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return self._engine.device
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """Words of the softmax, where the model has one."""
+        return self._lm.vocabulary if self._lm else None
+
+    def __repr__(self) -> str:
+        return (
+            f"Elmo({self.source or self.format!r}, layers={self.n_layers}, dim={self.dim}, "
+            f"parameters={self.n_parameters:,}, tokenizer={self.tokenizer.name!r}, "
+            f"device={str(self.device)!r})"
+        )
+
+    def to(self, device: str | torch.device) -> Elmo:
+        """Move the model; returns it."""
+        self.bilm.to(device)
+        self.mix.to(device)
+        if self._lm:
+            self._lm.softmax.to(device)
+        self._warm = None
+        return self
+
+    # Vectors
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of a raw string, as all methods here see them."""
+        return self.tokenizer(text)
+
+    @overload
+    def encode(self, texts: str, layers: Layers = ..., **keywords: Any) -> Array: ...
+    @overload
+    def encode(
+        self, texts: Sequence[Text], layers: Layers = ..., **keywords: Any
+    ) -> list[Array]: ...
+    def encode(
+        self,
+        texts: str | Sequence[Text],
+        layers: Layers = "mix",
+        *,
+        dtype: npt.DTypeLike = np.float32,
+        batch_size: int | None = None,
+        state: State = "zero",
+        progress: bool | None = None,
+    ) -> Array | list[Array]:
+        """A vector for every token.
+
+        Args:
+            texts: Strings, or lists of tokens; one string alone gives one array alone.
+            layers: mix (the model's own weights, equal ones where it has none), average, top, the
+                number of a layer (0 for the token layer), all, or a list of numbers.
+            dtype: float32, or float16 for half the memory.
+            batch_size: Most sentences run at once; nothing to choose.
+            state: What the LSTMs start each sentence from: "zero", so that vectors depend on the
+                sentence alone; "warm" or a state of :meth:`warm_state`, likewise; or an
+                :class:`elmokit.CarriedState`, which makes them depend on all that went before, as
+                in the original software.
+            progress: False for no progress bar; else one is shown in a terminal after two seconds.
+
+        Returns:
+            Arrays (T_i, D) in the order of the texts, or (K, T_i, D) where several layers are
+            asked for. An empty text gives no rows.
+        """
+        if isinstance(texts, str):
+            return self.encode([texts], layers, dtype=dtype, state=state)[0]
+        sentences = self._tokens(texts)
+        found: dict[int, Array] = {}
+        with DelayedProgress("embedding", len(sentences), "sentences", progress) as bar:
+            for some in self._run(sentences, layers, dtype, state, batch_size):
+                found.update(some)
+                bar.advance(len(some))
+        return [found[i] for i in range(len(sentences))]
+
+    def encode_sentences(
+        self,
+        texts: str | Sequence[Text],
+        layers: Layers = "mix",
+        *,
+        pooling: str = "mean",
+        dtype: npt.DTypeLike = np.float32,
+        batch_size: int | None = None,
+        state: State = "zero",
+        progress: bool | None = None,
+    ) -> Array:
+        """One vector a sentence: (N, D), or (N, K, D) for several layers; zeros for an empty text.
+
+        Args:
+            texts: As for :meth:`encode`; one string alone gives (D,).
+            layers: As for :meth:`encode`.
+            pooling: mean, max, or first-last (the forward half of the last token and the backward
+                half of the first, where each direction has read the whole sentence).
+            dtype: As for :meth:`encode`.
+            batch_size: As for :meth:`encode`.
+            state: As for :meth:`encode`.
+            progress: As for :meth:`encode`.
+        """
+        check_pooling(pooling)
+        if isinstance(texts, str):
+            return self.encode_sentences(
+                [texts], layers, pooling=pooling, dtype=dtype, state=state
+            )[0]
+        sentences = self._tokens(texts)
+        shape = LayerChoice.parse(layers, self.n_layers).shape(0, self.dim)
+        result = np.zeros((len(sentences), *shape[:-2], shape[-1]), dtype)
+        with DelayedProgress("embedding", len(sentences), "sentences", progress) as bar:
+            for some in self._run(sentences, layers, dtype, state, batch_size):
+                for i, vectors in some:
+                    result[i] = pool(vectors, pooling, self.config.context.bidirectional)
+                bar.advance(len(some))
+        return result
+
+    def encode_spans(
+        self,
+        text: Text,
+        spans: Sequence[tuple[int, int]],
+        layers: Layers = "mix",
+        *,
+        unit: str | None = None,
+        pooling: str = "mean",
+        dtype: npt.DTypeLike = np.float32,
+        state: State = "zero",
+    ) -> Array:
+        """One vector a phrase, in the light of the whole sentence: (S, D), or (S, K, D).
+
+        Args:
+            text: A sentence.
+            spans: S pairs (start, end), end excluded.
+            layers: As for :meth:`encode`.
+            unit: What the spans count: "characters" (the usual for a string; a token counts as soon
+                as one of its characters is inside) or "tokens" (the usual for a list of tokens).
+            pooling: As for :meth:`encode_sentences`.
+            dtype: As for :meth:`encode`.
+            state: As for :meth:`encode`.
+        """
+        check_pooling(pooling)
+        unit = unit or ("characters" if isinstance(text, str) else "tokens")
+        if unit not in ("characters", "tokens"):
+            raise InputError(f"unit must be characters or tokens, not {unit!r}")
+        offsets: list[tuple[int, int]] | None = None
+        if isinstance(text, str):
+            found = self.tokenizer.spans(text)
+            tokens = [text[start:end] for start, end in found]
+            offsets = found if unit == "characters" else None
+        else:
+            if unit == "characters":
+                raise InputError("spans in characters need the raw string, not a list of tokens")
+            (tokens,) = self._tokens([text])
+        slices = [tokens_of_span(span, offsets, len(tokens)) for span in spans]
+        (vectors,) = self.encode([tokens], layers, dtype=dtype, state=state)
+        pooled = [
+            pool(vectors[..., part, :], pooling, self.config.context.bidirectional)
+            for part in slices
+        ]
+        empty = np.zeros((0, *vectors.shape[:-2], vectors.shape[-1]), dtype)
+        return np.stack(pooled) if pooled else empty
+
+    def outputs(
+        self,
+        texts: Sequence[Text],
+        *,
+        dtype: npt.DTypeLike = np.float32,
+        state: State = "zero",
+    ) -> dict[str, Array]:
+        """Padded arrays under the names of TF-Hub's ELMo module.
+
+        Returns:
+            word_emb (B, T, P), lstm_outputs1, lstm_outputs2, … (B, T, D), elmo (B, T, D) (their
+            mix), default (B, D) (its mean over the real tokens) and sequence_len (B,). Padding is
+            zero.
+        """
+        if isinstance(texts, str):
+            raise InputError("outputs takes a list of texts, not one string")
+        sentences = self._tokens(texts)
+        lengths = np.array([len(s) for s in sentences], np.int32).reshape(len(sentences))
+        shape = (len(sentences), int(lengths.max(initial=0)), self.dim)
+        stacked = self.encode(sentences, "all", dtype=np.float32, state=state)
+        padded = np.zeros((self.n_layers, *shape), np.float32)
+        for i, layers in enumerate(stacked):
+            padded[:, i, : lengths[i]] = layers
+        mixed = np.zeros(shape, np.float32)
+        if mixed.size:
+            tensors = [torch.from_numpy(layer) for layer in padded]
+            mixed = _cpu(self.mix)(tensors).detach().numpy()
+        named = {"word_emb": padded[0, ..., : self.config.context.projection_dim]}
+        named |= {f"lstm_outputs{k}": padded[k] for k in range(1, self.n_layers)}
+        named |= {
+            "elmo": mixed,
+            "default": mixed.sum(1) / np.maximum(lengths, 1)[:, None],
+        }
+        result = {name: array.astype(dtype) for name, array in named.items()}
+        return result | {"sequence_len": lengths}
+
+    # The language model
+
+    def score(
+        self, texts: Sequence[Text], *, state: State = "zero", batch_size: int | None = None
+    ) -> list[Score]:
+        """Log-probability of every token, given what is before it and given what is after it."""
+        if isinstance(texts, str):
+            raise InputError("score takes a list of texts, not one string")
+        lm = self._language_model()
+        return lm.score(self._tokens(texts), self._start(state), batch_size)
+
+    def perplexity(self, texts: Sequence[Text], *, state: State = "zero") -> Perplexity:
+        """Full-softmax perplexity of some sentences, by direction, with the unknown rate."""
+        return perplexity(self.score(texts, state=state))
+
+    def substitutes(
+        self, text: Text, position: int, k: int = 10, *, state: State = "zero"
+    ) -> list[tuple[str, float]]:
+        """The k words that fit best at a position, by both contexts, with their probabilities.
+
+        Args:
+            text: A sentence; the word at the position itself plays no part.
+            position: The number of a token, from 0.
+            k: How many words.
+            state: As for :meth:`encode`.
+        """
+        (tokens,) = self._tokens([text])
+        return self._language_model().substitutes(tokens, position, k, self._start(state))
+
+    # States, mixes, files
+
+    def warm_state(self, texts: Sequence[Text] | None = None) -> BiLMState:
+        """The state left after reading some sentences, as a fixed start for others.
+
+        The published models were trained with carried states, so that zeros are a little strange
+        to them. This gives a start that is not, and yet makes no sentence depend on another.
+
+        Args:
+            texts: What to read; nothing for the same short text each time.
+        """
+        carried = CarriedState()
+        for sentence in self._tokens(_WARM_UP if texts is None else texts):
+            list(self._engine.run([sentence], lambda batch: None, start=carried))
+        return carried.rows(1, self.bilm)
+
+    def set_mix(self, weights: Sequence[float] | None, gamma: float = 1.0) -> None:
+        """Choose the weights (before the softmax) and scale that ``layers="mix"`` uses.
+
+        They are saved with the model.
+        """
+        mix = MixConfig(None if weights is None else tuple(map(float, weights)), float(gamma))
+        self.config = replace(self.config, mix=mix)
+        self.mix = ScalarMix(self.n_layers, mix.weights, mix.gamma, trainable=False)
+        self.mix.to(self.device)
+
+    def save(self, folder: str | Path, *, format: str = "native", overwrite: bool = False) -> None:
+        """Write the model into a folder.
+
+        Args:
+            folder: Where; it must be new or empty unless overwrite is set.
+            format: native (config.json, model.safetensors, model card), or bilm-tf (options.json
+                and weights.hdf5, for AllenNLP and bilm-tf).
+            overwrite: Replace what is there, once the new model is written whole.
+        """
+        if format not in WRITERS:
+            raise InputError(f"format must be one of {', '.join(WRITERS)}, not {format!r}")
+        WRITERS[format](self.checkpoint(), Path(folder), overwrite)
+
+    def checkpoint(self) -> Checkpoint:
+        """The model's parts as they are now."""
+        tensors = {name: tensor.detach() for name, tensor in self.bilm.state_dict().items()}
+        if self._lm:
+            softmax = self._lm.softmax.state_dict().items()
+            tensors |= {SOFTMAX + name: tensor.detach() for name, tensor in softmax}
+        known = not self.tokenizer.name.startswith("custom:")
+        config = replace(self.config, tokenizer=self.tokenizer.name) if known else self.config
+        return replace(self._checkpoint, config=config, tensors=tensors)
+
+    # Inside
+
+    def _tokens(self, texts: Iterable[Text]) -> list[list[str]]:
+        sentences = []
+        for number, text in enumerate(texts):
+            tokens = self.tokenizer(text) if isinstance(text, str) else list(text)
+            for token in tokens:
+                if not isinstance(token, str):
+                    raise InputError(
+                        f"text {number} holds {token!r}, a {type(token).__name__}; give strings, "
+                        "or lists of tokens that are strings"
+                    )
+            sentences.append(tokens)
+        return sentences
+
+    def _start(self, state: State) -> StartState:
+        if isinstance(state, CarriedState | BiLMState):
+            return state
+        if state == "zero":
+            return None
+        if state == "warm":
+            self._warm = self._warm or self.warm_state()
+            return self._warm
+        raise InputError(f"state must be zero, warm, or a state, not {state!r}")
+
+    def _run(
+        self,
+        sentences: list[list[str]],
+        layers: Layers,
+        dtype: npt.DTypeLike,
+        state: State,
+        batch_size: int | None,
+    ) -> Iterator[list[tuple[int, Array]]]:
+        """(index, array) pairs, batch by batch."""
+        if batch_size is not None and batch_size < 1:
+            raise InputError(f"batch_size must be 1 or more, not {batch_size}")
+        choice = LayerChoice.parse(layers, self.n_layers)
+        if np.dtype(dtype) not in (np.float32, np.float16):
+            raise InputError(f"dtype must be float32 or float16, not {np.dtype(dtype)}")
+        half = np.dtype(dtype) == np.float16
+
+        @torch.inference_mode()
+        def to_arrays(batch: BatchResult) -> list[tuple[int, Array]]:
+            chosen = choice.apply(batch.layers, self.mix)
+            array = (chosen.half() if half else chosen.float()).cpu().numpy()
+            # copies, as a view would keep the whole padded batch alive
+            return [
+                (i, array[row, ..., 1 : n + 1, :].copy())
+                for row, (i, n) in enumerate(zip(batch.indices, batch.lengths, strict=True))
+            ]
+
+        return self._engine.run(sentences, to_arrays, choice.upto, self._start(state), batch_size)
+
+    def _language_model(self) -> LanguageModel:
+        if self._lm is None:
+            raise UnsupportedModelError(
+                f"{self.source or 'this model'} has no softmax, so it gives vectors but no "
+                "probabilities; load it with softmax= and vocabulary= where these files are to be "
+                "had"
+            )
+        return self._lm
+
+
+def _fill(module: torch.nn.Module, tensors: dict[str, torch.Tensor], prefix: str) -> None:
+    """Give a module made on the meta device its weights, for inference."""
+    own = {name: tensors[prefix + name] for name in module.state_dict()}
+    module.load_state_dict(own, assign=True)
+    module.requires_grad_(False).eval()
+
+
+def _cpu(mix: ScalarMix) -> ScalarMix:
+    return ScalarMix(len(mix.weights), mix.weights.tolist(), float(mix.gamma), trainable=False)

@@ -1,0 +1,87 @@
+"""Writing so that a failure leaves the old result in place and no half of a new one."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from elmokit.errors import OutputError
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A temporary name beside the path, renamed to it when all went well, else removed."""
+    temporary = _beside(path)
+    try:
+        with clear_errors(path):
+            yield temporary
+            os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path, overwrite: bool = False) -> Iterator[Path]:
+    """The same for a folder and all in it."""
+    if path.exists() and not overwrite and (not path.is_dir() or any(path.iterdir())):
+        raise OutputError(
+            f"{path} exists already; choose another folder, or say overwrite=True (--force)"
+        )
+    temporary, old = _beside(path), _beside(path)
+    try:
+        with clear_errors(path):
+            temporary.mkdir()
+            yield temporary
+            if path.exists():
+                os.replace(path, old)
+            os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if old.exists() and not path.exists():  # stopped between the two renames
+            os.replace(old, path)
+        elif old.is_dir():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def clear_errors(path: Path) -> Iterator[None]:
+    """The system's errors while writing, in one sentence each."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        number = error.errno or _number_in(str(error))
+        raise OutputError(_sentence(path, number, error)) from error
+
+
+def _sentence(path: Path, number: int | None, error: OSError) -> str:
+    if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return (
+            f"there is no room on the disk to write {path}; what was there before is untouched, "
+            "so free some space and run again"
+        )
+    if number == errno.ENOENT:
+        return f"cannot write {path}: its folder does not exist; make it first"
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"cannot write {path}: no permission; choose another place"
+    return f"cannot write {path}: {error}"
+
+
+def _number_in(message: str) -> int | None:
+    """The error number HDF5 hides in its message."""
+    for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.ENOENT):
+        if f"errno = {number}," in message:
+            return number
+    return None
+
+
+def _beside(path: Path) -> Path:
+    return path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"

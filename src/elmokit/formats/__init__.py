@@ -1,0 +1,57 @@
+"""Readers and writers of model files, found by looking at what is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from elmokit.errors import ModelNotFoundError
+from elmokit.formats import bilm_tf, many_langs, native
+from elmokit.formats.checkpoint import Checkpoint
+from elmokit.formats.source import Source
+
+READERS = (native, many_langs, bilm_tf)
+WRITERS = {"native": native.write, "bilm-tf": bilm_tf.write}
+DEFAULT_MODEL = "en"
+
+_BUNDLED = Path(__file__).parent.parent / "models"
+
+
+def bundled_models() -> list[str]:
+    """Names of the models that come with the package."""
+    return sorted(p.name for p in _BUNDLED.iterdir() if (p / "config.json").is_file())
+
+
+def find_model(model: str | Path) -> Path:
+    """A path, or the place of a name: in the package, or in a folder of $ELMOKIT_MODELS."""
+    path = Path(model).expanduser()
+    if path.exists():
+        return path
+    name = str(model)
+    folders = [
+        _BUNDLED,
+        *map(Path, filter(None, os.environ.get("ELMOKIT_MODELS", "").split(os.pathsep))),
+    ]
+    if "/" not in name:
+        for folder in folders:
+            for candidate in (folder / name, folder / f"{name}.zip"):
+                if candidate.exists():
+                    return candidate
+    names = ", ".join(bundled_models()) or "none in this version"
+    raise ModelNotFoundError(
+        f"there is no model {name!r}: neither a folder or ZIP archive of that path, nor a bundled "
+        f"name (bundled: {names}), nor one in $ELMOKIT_MODELS"
+    )
+
+
+def read_model(model: str | Path) -> Checkpoint:
+    """A model of any known format from a folder, a ZIP archive or a name."""
+    path = find_model(model)
+    source = Source(path)
+    for reader in READERS:
+        if reader.matches(source):
+            return reader.read(source).check()
+    looked = "; ".join(reader.LOOKS_FOR for reader in READERS)
+    found = ", ".join(source.names[:8]) or "nothing"
+    more = f" and {len(source.names) - 8} more" if len(source.names) > 8 else ""
+    raise ModelNotFoundError(f"{path} is not a model: looked for {looked}; found {found}{more}")

@@ -1,0 +1,290 @@
+"""ELMoForManyLangs folders: config.json, an architecture JSON, two dictionaries, two state dicts."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from elmokit.config import PUBLISHED_FILTERS, ContextConfig, ModelConfig, TokenEncoderConfig
+from elmokit.errors import ConfigError, FormatError, ShapeError, UnsupportedModelError
+from elmokit.formats.checkpoint import Checkpoint, check_finite
+from elmokit.formats.source import Source
+from elmokit.formats.tables import Entry, as_it_is, with_padding_row
+
+LOOKS_FOR = "config.json, token_embedder.pkl and encoder.pkl (ELMoForManyLangs)"
+
+_RELEASED = {
+    "encoder": {
+        "name": "elmo",
+        "projection_dim": 512,
+        "cell_clip": 3,
+        "proj_clip": 3,
+        "dim": 4096,
+        "n_layers": 2,
+    },
+    "token_embedder": {
+        "name": "cnn",
+        "activation": "relu",
+        "filters": [list(pair) for pair in PUBLISHED_FILTERS],
+        "n_highway": 2,
+        "word_dim": 100,
+        "char_dim": 50,
+        "max_characters_per_token": 50,
+    },
+}
+"""The architecture of every released model, whose archives leave the file out."""
+
+
+def matches(source: Source) -> bool:
+    """Whether a folder or archive has this layout."""
+    return {"config.json", "token_embedder.pkl", "encoder.pkl"} <= set(source.names)
+
+
+def read(source: Source) -> Checkpoint:
+    """A model from a folder or archive."""
+    architecture, label = _architecture(source)
+    embedder = _section(architecture, "token_embedder", label)
+    words = _read_dictionary(source, "word.dic") if _integer(embedder, "word_dim", label) else []
+    characters = _read_dictionary(source, "char.dic")
+    for needed, names, name in (
+        (("<bow>", "<eow>", "<bos>", "<eos>", "<oov>", "<pad>"), characters, "char.dic"),
+        (("<oov>",) if words else (), words, "word.dic"),
+    ):
+        if missing := sorted(set(needed) - set(names)):
+            raise FormatError(f"{source.path}/{name} has no entry {', '.join(missing)}")
+    config = _config(architecture, label, len(characters), len(words))
+    tensors: dict[str, Tensor] = {}
+    for file, table in (
+        ("token_embedder.pkl", _embedder_table(config)),
+        ("encoder.pkl", _encoder_table(config)),
+    ):
+        tensors |= _read_tensors(source, file, table, label)
+    return Checkpoint(
+        config,
+        tensors,
+        characters=characters,
+        words=words,
+        format=f"ELMoForManyLangs ({source.kind})",
+        source=str(source.path),
+    )
+
+
+def _architecture(source: Source) -> tuple[dict[str, Any], str]:
+    """The JSON that config_path names, which is often a path on somebody else's machine."""
+    config_path = str(source.json("config.json").get("config_path", ""))
+    base = PurePosixPath(config_path.replace("\\", "/")).name
+    names = [n for n in source.names if n.endswith(".json") and n != "config.json"]
+    named = [n for n in names if PurePosixPath(n).name == base]
+    for name in named + names:
+        values = source.json(name)
+        if {"encoder", "token_embedder"} <= values.keys():
+            return values, f"{source.path}/{name}"
+    if base == "cnn_50_100_512_4096_sample.json":
+        return _RELEASED, f"{base} (as built in)"
+    raise FormatError(
+        f"{source.path}/config.json points to {config_path or 'nothing'}, and no JSON file with "
+        f"encoder and token_embedder was found here; put {base or 'the architecture file'} beside it"
+    )
+
+
+def _config(
+    architecture: dict[str, Any], label: str, n_characters: int, n_words: int
+) -> ModelConfig:
+    embedder = _section(architecture, "token_embedder", label)
+    encoder = _section(architecture, "encoder", label)
+    for section, key, supported in (
+        ("token_embedder", embedder.get("name", "cnn"), "cnn"),
+        ("encoder", encoder.get("name", "elmo"), "elmo"),
+    ):
+        if str(key).lower() != supported:
+            raise UnsupportedModelError(
+                f"{label} has the {section} {key!r}; only {supported!r}, that of every released "
+                "model, can be loaded"
+            )
+    try:
+        filters = tuple((int(width), int(count)) for width, count in embedder["filters"])
+        return ModelConfig(
+            token_encoder=TokenEncoderConfig(
+                filters=filters,
+                n_highway=_integer(embedder, "n_highway", label),
+                character_dim=_integer(embedder, "char_dim", label),
+                n_characters=n_characters,
+                max_characters=_integer(embedder, "max_characters_per_token", label),
+                activation=str(embedder.get("activation", "relu")),
+                alphabet="codepoints",
+                word_dim=_integer(embedder, "word_dim", label),
+                n_words=n_words,
+            ),
+            context=ContextConfig(
+                n_layers=_integer(encoder, "n_layers", label),
+                cell_dim=_integer(encoder, "dim", label),
+                projection_dim=_integer(encoder, "projection_dim", label),
+                cell_clip=encoder.get("cell_clip") or None,
+                proj_clip=encoder.get("proj_clip") or None,
+                forget_bias=0.0,  # it is in the stored bias
+            ),
+        )
+    except (KeyError, TypeError, ConfigError) as error:
+        raise FormatError(f"{label} is not a usable architecture: {error}") from error
+
+
+def _section(architecture: dict[str, Any], key: str, label: str) -> dict[str, Any]:
+    section = architecture.get(key)
+    if not isinstance(section, dict):
+        raise FormatError(f"{label} has no object {key}")
+    return section
+
+
+def _integer(section: dict[str, Any], key: str, label: str) -> int:
+    value = section.get(key)
+    if not isinstance(value, int):
+        raise FormatError(f"{label} should have a whole number as {key}, not {value!r}")
+    return value
+
+
+def _embedder_table(config: ModelConfig) -> list[Entry]:
+    """Every tensor of token_embedder.pkl."""
+    c, p = config.token_encoder, config.context.projection_dim
+    native = "token_encoder."
+    table = [
+        with_padding_row(
+            "char_emb_layer.embedding.weight",
+            native + "character_embedding.weight",
+            (c.n_characters, c.character_dim),
+            f"char.dic with {c.n_characters} entries and char_dim = {c.character_dim}",
+        )
+    ]
+    if c.word_dim:
+        table.append(
+            with_padding_row(
+                "word_emb_layer.embedding.weight",
+                native + "word_embedding.weight",
+                (c.n_words, c.word_dim),
+                f"word.dic with {c.n_words} entries and word_dim = {c.word_dim}",
+            )
+        )
+    for i, (width, count) in enumerate(c.filters):
+        because = f"filters[{i}] = [{width}, {count}]"
+        name = f"convolutions.{i}."
+        shape = (count, c.character_dim, width)
+        table += [
+            as_it_is(name + "weight", native + name + "weight", shape, because),
+            as_it_is(name + "bias", native + name + "bias", (count,), because),
+        ]
+    f, because = c.n_filters, f"filters with {c.n_filters} in all"
+    for k in range(c.n_highway):
+        name = f"highways._layers.{k}."
+        table += [
+            _highway(name + "weight", f"{native}highways.{k}.", "weight", (2 * f, f), because),
+            _highway(name + "bias", f"{native}highways.{k}.", "bias", (2 * f,), because),
+        ]
+    because = f"projection_dim = {p}, word_dim = {c.word_dim} and {because}"
+    shape = (p, f + c.word_dim)
+    return [
+        *table,
+        as_it_is("projection.weight", native + "projection.weight", shape, because),
+        as_it_is("projection.bias", native + "projection.bias", (p,), because),
+    ]
+
+
+def _highway(foreign: str, where: str, kind: str, shape: tuple[int, ...], because: str) -> Entry:
+    """Transform rows, then gate rows; the gate keeps x here, so its sign is turned."""
+    return Entry(
+        foreign,
+        (f"{where}transform.{kind}", f"{where}gate.{kind}"),
+        shape,
+        because,
+        lambda t: (t.chunk(2)[0], -t.chunk(2)[1]),
+        lambda transform, gate: torch.cat([transform, -gate]),
+    )
+
+
+def _encoder_table(config: ModelConfig) -> list[Entry]:
+    """Every tensor of encoder.pkl."""
+    context = config.context
+    h, p = context.cell_dim, context.projection_dim
+    because = f"dim = {h} and projection_dim = {p}"
+    table = []
+    for direction in ("forward", "backward"):
+        for layer in range(context.n_layers):
+            foreign, native = f"{direction}_layer_{layer}.", f"{direction}_layers.{layer}."
+            state = foreign + "state_linearity."
+            table += [
+                _gates(
+                    foreign + "input_linearity.weight", native + "input_weight", (4 * h, p), because
+                ),
+                _gates(state + "weight", native + "state_weight", (4 * h, p), because),
+                _gates(state + "bias", native + "bias", (4 * h,), because),
+                as_it_is(
+                    foreign + "state_projection.weight", native + "projection", (p, h), because
+                ),
+            ]
+    return table
+
+
+def _gates(foreign: str, native: str, shape: tuple[int, ...], because: str) -> Entry:
+    """Gates stored as i, f, j, o; ElmoKit has i, j, f, o. The exchange is its own inverse."""
+
+    def exchange(t: Tensor) -> Tensor:
+        i, second, third, o = t.chunk(4)
+        return torch.cat([i, third, second, o])
+
+    return Entry(foreign, (native,), shape, because, lambda t: (exchange(t),), exchange)
+
+
+def _read_tensors(
+    source: Source, name: str, table: Iterable[Entry], settings: str
+) -> dict[str, Tensor]:
+    label = f"{source.path}/{name}"
+    try:
+        with source.open(name) as file:
+            stored = torch.load(file, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError, ValueError) as error:
+        reason = str(error).split("\n")[0][:200]
+        raise FormatError(
+            f"{label} is not a whole PyTorch state dict ({reason}); download it again"
+        ) from error
+    if not isinstance(stored, dict):
+        raise FormatError(f"{label} holds a {type(stored).__name__}, not a state dict")
+    tensors: dict[str, Tensor] = {}
+    for entry in table:
+        foreign = stored.get(entry.foreign)
+        if not isinstance(foreign, Tensor):
+            raise ShapeError(
+                f"{settings} and {label} contradict each other: by {entry.because}, there should "
+                f"be a tensor {entry.foreign} of shape {entry.shape}, but there is none"
+            )
+        entry.check(tuple(foreign.shape), settings, label)
+        check_finite(foreign, entry.foreign, label)
+        for native, tensor in zip(entry.native, entry.read(foreign.float()), strict=True):
+            tensors[native] = tensor.contiguous()
+    return tensors
+
+
+def _read_dictionary(source: Source, name: str) -> list[str]:
+    """Items of a .dic file in the order of their ids."""
+    if name not in source:
+        raise FormatError(f"{source.path} has no {name}, which this kind of model needs")
+    items: dict[int, str] = {}
+    for number, line in enumerate(source.text(name).split("\n"), 1):
+        if not line:
+            continue
+        fields = line.split("\t")
+        # the file's writer strips an ideographic space, so that only its id is left
+        item, position = ("\u3000", fields[0]) if len(fields) == 1 else (fields[0], fields[-1])
+        try:
+            items[int(position)] = item
+        except ValueError:
+            raise FormatError(
+                f"{source.path}/{name}, line {number}: expected an item, a tab and a number, not "
+                f"{json.dumps(line, ensure_ascii=False)}"
+            ) from None
+    if sorted(items) != list(range(len(items))):
+        raise FormatError(f"{source.path}/{name}: the numbers must run from 0 without gaps")
+    return [items[i] for i in range(len(items))]

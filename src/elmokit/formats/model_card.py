@@ -1,0 +1,49 @@
+"""The page that goes with a saved model."""
+
+from __future__ import annotations
+
+from elmokit._version import __version__
+from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+
+
+def model_card(checkpoint: Checkpoint, name: str) -> str:
+    """A README for a model folder: what it is, where it came from, how to use it."""
+    encoder, context = checkpoint.config.token_encoder, checkpoint.config.context
+    n_model = sum(t.numel() for k, t in checkpoint.tensors.items() if not k.startswith(SOFTMAX))
+    filters = ", ".join(f"{width}:{count}" for width, count in encoder.filters)
+    directions = "forward and backward" if context.bidirectional else "forward only"
+    vocabulary = (
+        f"{checkpoint.config.vocabulary_size:,} words"
+        if checkpoint.config.vocabulary_size
+        else "none (vectors only)"
+    )
+    return f"""# {name}
+
+An ELMo model saved by ElmoKit {__version__}.
+
+| | |
+|---|---|
+| parameters without softmax | {n_model:,} |
+| vector width | {context.output_dim} |
+| layers | 1 token layer + {context.n_layers} LSTM layers, {directions} |
+| LSTM | {context.cell_dim} cells, projection {context.projection_dim} |
+| clipping | cell {context.cell_clip}, projection {context.proj_clip} |
+| residual connections | {"yes" if context.skip_connections else "no"} |
+| characters | {encoder.alphabet}, at most {encoder.max_characters} a word |
+| filters (width:count) | {filters} |
+| highway layers | {encoder.n_highway} |
+| softmax | {vocabulary} |
+| tokenizer for raw text | {checkpoint.config.tokenizer} |
+| came from | {checkpoint.format} |
+| SHA-256 of the weights | `{checkpoint.checksum()}` |
+
+```python
+from elmokit import Elmo
+
+elmo = Elmo.load("{name}")
+vectors = elmo.encode(["I went to the bank to deposit money"])  # one (T, {context.output_dim}) array
+```
+
+Add here what the model was trained on, its licence, how good it is, and what it should not be used
+for.
+"""

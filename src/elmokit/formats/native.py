@@ -1,0 +1,103 @@
+"""ElmoKit's own format: config.json, model.safetensors, word lists, and a model card.
+
+Whatever a version writes, later versions of the same major number can read.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_bytes
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from elmokit._version import __version__
+from elmokit.config import ModelConfig
+from elmokit.errors import ConfigError, FormatError
+from elmokit.files import new_folder
+from elmokit.formats.checkpoint import Checkpoint
+from elmokit.formats.model_card import model_card
+from elmokit.formats.source import Source
+
+LOOKS_FOR = "config.json and model.safetensors (ElmoKit)"
+FORMAT_VERSION = 1
+_LISTS = {"vocabulary": "vocabulary.txt", "characters": "characters.txt", "words": "words.txt"}
+
+
+def matches(source: Source) -> bool:
+    """Whether a folder or archive has this layout."""
+    return "config.json" in source and "model.safetensors" in source
+
+
+def read(source: Source) -> Checkpoint:
+    """A model from a folder or archive."""
+    label = f"{source.path}/config.json"
+    values = source.json("config.json")
+    version = values.pop("format_version", None)
+    values.pop("elmokit_version", None)
+    if version != FORMAT_VERSION:
+        raise FormatError(
+            f"{label} has format_version {version}, this ElmoKit ({__version__}) reads "
+            f"{FORMAT_VERSION}; update ElmoKit"
+        )
+    try:
+        config = ModelConfig.from_dict(values)
+    except ConfigError as error:
+        raise FormatError(f"{label}: {error}") from error
+    lists = {
+        key: source.text(name).split("\n")[:-1] for key, name in _LISTS.items() if name in source
+    }
+    checkpoint = Checkpoint(
+        config,
+        _read_weights(source),
+        lists.get("vocabulary"),
+        lists.get("characters", []),
+        lists.get("words", []),
+        format=f"native ({source.kind})",
+        source=str(source.path),
+    )
+    encoder = config.token_encoder
+    expected = {
+        "vocabulary": config.vocabulary_size,
+        "characters": encoder.n_characters if encoder.alphabet == "codepoints" else 0,
+        "words": encoder.n_words,
+    }
+    for key, n in expected.items():
+        if n and len(lists.get(key, ())) != n:
+            raise FormatError(
+                f"{source.path}/{_LISTS[key]} should have {n} lines, as config.json says, but has "
+                f"{len(lists.get(key, ()))}"
+            )
+    return checkpoint
+
+
+def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None:
+    """A model into a folder."""
+    values = {"format_version": FORMAT_VERSION, "elmokit_version": __version__}
+    values |= checkpoint.config.to_dict()
+    tensors = {k: v.detach().cpu().contiguous() for k, v in checkpoint.tensors.items()}
+    with new_folder(folder, overwrite) as new:
+        (new / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        save_file(tensors, new / "model.safetensors", metadata={"format": "pt"})
+        for key, name in _LISTS.items():
+            if items := getattr(checkpoint, key):
+                text = "".join(item + "\n" for item in items)
+                (new / name).write_bytes(text.encode("utf-8"))
+        (new / "README.md").write_text(model_card(checkpoint, folder.name), encoding="utf-8")
+
+
+def _read_weights(source: Source) -> dict[str, Tensor]:
+    name = "model.safetensors"
+    try:
+        if path := source.local_path(name):
+            tensors = load_file(path)
+        else:
+            with source.open(name) as file:
+                tensors = load_bytes(file.read())
+    except (SafetensorError, ValueError, OSError) as error:
+        raise FormatError(
+            f"{source.path}/{name} is not a whole safetensors file ({error}); copy it again"
+        ) from error
+    return {key: tensor.float() for key, tensor in tensors.items()}

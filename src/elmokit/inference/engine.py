@@ -1,0 +1,172 @@
+"""Sentences of tokens to layers, batch by batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmokit.errors import OutOfMemoryError
+from elmokit.inference.batches import plan_batches
+from elmokit.inference.states import CarriedState, StartState
+from elmokit.inference.word_cache import WordCache
+from elmokit.nn.bilm import BiLM, BiLMState
+from elmokit.text.characters import Alphabet
+
+CARRIED_BATCH_SIZE = 64
+"""Sentences of a batch with carried state, where batches matter; the default of AllenNLP."""
+
+Result = TypeVar("Result")
+
+_CPU_TOKENS, _GPU_TOKENS = 4096, 65_536
+_CPU_SENTENCES, _GPU_SENTENCES = 128, 2048
+
+
+@dataclass
+class BatchResult:
+    """Layers of some sentences."""
+
+    indices: list[int]
+    """Which sentences of the call these are (B)."""
+    lengths: list[int]
+    """Their tokens (B), without the sentence marks."""
+    layers: list[Tensor]
+    """Layers 0 … upto, each (B, T, D): mark, tokens, mark, then zeros."""
+
+
+class Engine:
+    """Runs a biLM over any number of sentences in bounded memory.
+
+    Args:
+        bilm: The model.
+        alphabet: What turns its words into ids.
+        cache_bytes: Most memory for token vectors kept between calls.
+    """
+
+    def __init__(self, bilm: BiLM, alphabet: Alphabet, cache_bytes: int) -> None:
+        self.bilm = bilm
+        self.alphabet = alphabet
+        self.cache = WordCache(
+            bilm.token_encoder, alphabet, bilm.config.context.projection_dim, cache_bytes
+        )
+        self._max_tokens: dict[str, int] = {}  # by kind of device, lowered when memory runs out
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self.bilm.forward_layers[0].bias.device
+
+    def run(
+        self,
+        sentences: Sequence[Sequence[str]],
+        then: Callable[[BatchResult], Result],
+        upto: int | None = None,
+        start: StartState = None,
+        batch_size: int | None = None,
+    ) -> Iterator[Result]:
+        """Something made of the layers of all sentences, batch by batch, in no particular order.
+
+        Args:
+            sentences: Tokens without sentence marks; an empty sentence is read as its two marks.
+            then: What to make of each batch, while its layers are on the device.
+            upto: The last layer needed; None for all.
+            start: What the LSTMs start from.
+            batch_size: Most sentences of a batch; None to choose.
+        """
+        if isinstance(start, CarriedState):
+            rows = batch_size or CARRIED_BATCH_SIZE
+            yield from map(then, self._run_carried(sentences, upto, start, rows))
+            return
+        on_cpu = self.device.type == "cpu"
+        max_tokens = self._max_tokens.setdefault(
+            self.device.type, _CPU_TOKENS if on_cpu else _GPU_TOKENS
+        )
+        lengths = [len(sentence) + 2 for sentence in sentences]
+        rows = batch_size or (_CPU_SENTENCES if on_cpu else _GPU_SENTENCES)
+        todo = deque(plan_batches(lengths, max_tokens, rows))
+        while todo:
+            indices = todo.popleft()
+            try:
+                result = then(self._run_batch(sentences, indices, upto, start)[0])
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not _is_out_of_memory(error):
+                    raise
+                if len(indices) == 1:
+                    raise OutOfMemoryError(
+                        f"a sentence of {lengths[indices[0]] - 2} tokens does not fit in the "
+                        f"memory of {self.device}; split it, ask for fewer layers, or use the CPU"
+                    ) from error
+            else:
+                yield result
+                continue
+            # out of memory: the same again in two halves, and never so much again
+            if not on_cpu:
+                torch.cuda.empty_cache()
+            half = len(indices) // 2
+            todo.extendleft([indices[half:], indices[:half]])
+            self._max_tokens[self.device.type] = half * lengths[indices[0]]
+
+    def _run_carried(
+        self, sentences: Sequence[Sequence[str]], upto: int | None, start: CarriedState, rows: int
+    ) -> Iterator[BatchResult]:
+        """Batches in the order given; the state of a row passes over its empty sentences."""
+        for first in range(0, len(sentences), rows):
+            indices = list(range(first, min(first + rows, len(sentences))))
+            before = start.rows(len(indices), self.bilm)
+            # all layers, as a state with some layers missing could not be carried on
+            result, final = self._run_batch(sentences, indices, None, before)
+            start.keep(_where_read(result.lengths, final, before))
+            if upto is not None:
+                result.layers = result.layers[: upto + 1]
+            yield result
+
+    @torch.inference_mode()
+    def _run_batch(
+        self,
+        sentences: Sequence[Sequence[str]],
+        indices: list[int],
+        upto: int | None,
+        start: BiLMState | None,
+    ) -> tuple[BatchResult, BiLMState]:
+        begin, end = self.alphabet.begin, self.alphabet.end
+        batch = [[begin, *sentences[i], end] for i in indices]
+        lengths = np.array([len(sentence) for sentence in batch])
+        word_index: dict[str, int] = {}
+        flat = [word_index.setdefault(w, len(word_index)) for s in batch for w in s]
+        positions = np.full((len(batch), lengths.max()), len(word_index))
+        positions[np.arange(lengths.max()) < lengths[:, None]] = flat
+        words = self.cache.vectors(list(word_index))
+        words = torch.cat([words, words.new_zeros(1, words.shape[1])])  # the last is padding
+        tokens = words[torch.from_numpy(positions).to(words.device)]
+        if start is not None and len(start) != len(batch):
+            start = start.map(lambda t: t.expand(len(batch), -1))
+        layers, final = self.bilm(tokens, torch.from_numpy(lengths).to(tokens.device), start, upto)
+        return BatchResult(indices, [len(sentences[i]) for i in indices], layers), final
+
+
+def _where_read(lengths: list[int], final: BiLMState, before: BiLMState) -> BiLMState:
+    """The new state of sentences with tokens, the old one of empty ones."""
+    if all(lengths):
+        return final
+    device = final.directions[0][0][0].device
+    read = torch.tensor([n > 0 for n in lengths], device=device)[:, None]
+    return BiLMState(
+        [
+            [
+                (torch.where(read, h, old_h), torch.where(read, c, old_c))
+                for (h, c), (old_h, old_c) in zip(new, old, strict=True)
+            ]
+            for new, old in zip(final.directions, before.directions, strict=True)
+        ]
+    )
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        "can't allocate memory" in str(error) or "out of memory" in str(error)
+    )

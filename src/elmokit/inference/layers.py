@@ -1,0 +1,67 @@
+"""Which layers a caller wants, and how they become one array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from elmokit.errors import InputError
+from elmokit.nn.scalar_mix import ScalarMix
+
+Layers = str | int | Sequence[int]
+"""all, top, average, mix, the number of a layer, or several numbers."""
+
+
+@dataclass(frozen=True)
+class LayerChoice:
+    """A checked choice of layers of a model.
+
+    Args:
+        layers: What was asked for, resolved: numbers of layers, or "average" or "mix".
+        stacked: Whether each sentence's array has an axis of layers in front.
+        upto: The last layer that has to be computed.
+    """
+
+    layers: tuple[int, ...] | str
+    stacked: bool
+    upto: int
+
+    @classmethod
+    def parse(cls, layers: Layers, n_layers: int) -> LayerChoice:
+        """Check a choice against a model of n_layers, the token layer included."""
+        top = n_layers - 1
+        if layers == "all":
+            return cls(tuple(range(n_layers)), True, top)
+        if layers == "top":
+            return cls((top,), False, top)
+        if layers in ("average", "mix"):
+            return cls(str(layers), False, top)
+        single = isinstance(layers, int) and not isinstance(layers, bool)
+        given = (layers,) if single else layers
+        numbers = []
+        for number in () if isinstance(given, str) else tuple(given):  # type: ignore[arg-type]
+            if not isinstance(number, int) or not -n_layers <= number < n_layers:
+                break
+            numbers.append(number % n_layers)
+        else:
+            if numbers:
+                return cls(tuple(numbers), not single, max(numbers))
+        raise InputError(
+            f"layers must be all, top, average, mix, or numbers from 0 to {top}, not {layers!r}"
+        )
+
+    def shape(self, n_tokens: int, dim: int) -> tuple[int, ...]:
+        """Shape of one sentence's array."""
+        return (len(self.layers), n_tokens, dim) if self.stacked else (n_tokens, dim)
+
+    def apply(self, layers: Sequence[Tensor], mix: ScalarMix) -> Tensor:
+        """Layers 0 … upto, each (B, T, D), to (B, T, D), or (B, K, T, D) where stacked."""
+        if self.layers == "mix":
+            return mix(layers)
+        if self.layers == "average":
+            return torch.stack(list(layers)).mean(0)
+        chosen = [layers[int(number)] for number in self.layers]
+        return torch.stack(chosen, 1) if self.stacked else chosen[0]

@@ -1,0 +1,119 @@
+"""The bidirectional language model: token vectors to layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.config import ModelConfig
+from elmokit.nn.char_encoder import CharEncoder
+from elmokit.nn.lstm import ProjectedLSTM, State
+
+
+@dataclass
+class BiLMState:
+    """States of all LSTMs for a number of sentences: directions, then layers, of (h, c)."""
+
+    directions: list[list[State]]
+
+    def __len__(self) -> int:
+        return len(self.directions[0][0][0])
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> BiLMState:
+        """The same with every tensor (B, …) changed."""
+        return BiLMState(
+            [[(change(h), change(c)) for h, c in layers] for layers in self.directions]
+        )
+
+    @staticmethod
+    def cat(states: Sequence[BiLMState]) -> BiLMState:
+        """States of several batches as those of one."""
+        first = states[0]
+        return BiLMState(
+            [
+                [
+                    (
+                        torch.cat([s.directions[d][layer][0] for s in states]),
+                        torch.cat([s.directions[d][layer][1] for s in states]),
+                    )
+                    for layer in range(len(first.directions[d]))
+                ]
+                for d in range(len(first.directions))
+            ]
+        )
+
+
+class BiLM(nn.Module):
+    """Token encoder and the two stacks of LSTMs, which never see each other."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        context = config.context
+        self.token_encoder = CharEncoder(config.token_encoder, context.projection_dim)
+
+        def stack(reverse: bool) -> nn.ModuleList:
+            return nn.ModuleList(
+                ProjectedLSTM(
+                    context.projection_dim,
+                    context.cell_dim,
+                    context.projection_dim,
+                    context.cell_clip,
+                    context.proj_clip,
+                    context.forget_bias,
+                    reverse,
+                )
+                for _ in range(context.n_layers)
+            )
+
+        self.forward_layers = stack(reverse=False)
+        self.backward_layers = stack(reverse=True) if context.bidirectional else None
+
+    @property
+    def directions(self) -> list[nn.ModuleList]:
+        """The stacks of LSTMs: forward, and backward where there is one."""
+        stacks = [self.forward_layers, self.backward_layers]
+        return [stack for stack in stacks if stack is not None]
+
+    def zero_state(self, n: int) -> BiLMState:
+        """The state before anything was read, for n sentences."""
+        return BiLMState([[lstm.zero_state(n) for lstm in stack] for stack in self.directions])
+
+    def forward(
+        self,
+        tokens: Tensor,
+        lengths: Tensor,
+        state: BiLMState | None = None,
+        upto: int | None = None,
+    ) -> tuple[list[Tensor], BiLMState]:
+        """All layers of a batch of sentences.
+
+        Args:
+            tokens: Token vectors (B, T, P) with those of the two sentence marks.
+            lengths: Tokens (B,) of each sentence, marks included.
+            state: What the LSTMs start from; None for zeros.
+            upto: The last layer needed: 0 runs no LSTM; None for all.
+
+        Returns:
+            Layers 0 … upto, each (B, T, D): the token vector once a direction, then the LSTMs'
+            outputs, forward half first. And the state after the sentences, of the layers run.
+        """
+        context = self.config.context
+        upto = context.n_layers if upto is None else upto
+        outputs, states = [], []
+        for d, stack in enumerate(self.directions):
+            x, layers, finals = tokens, [tokens], []
+            for number, lstm in enumerate(stack[:upto]):
+                start = None if state is None else state.directions[d][number]
+                out, final = lstm(x, lengths, start)
+                # the residual skips the first layer
+                x = out + x if context.skip_connections and number > 0 else out
+                layers.append(x)
+                finals.append(final)
+            outputs.append(layers)
+            states.append(finals)
+        merged = [torch.cat(halves, -1) for halves in zip(*outputs, strict=True)]
+        return merged, BiLMState(states)

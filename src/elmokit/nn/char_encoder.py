@@ -1,0 +1,104 @@
+"""The character CNN: a word's characters to its token vector."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.config import TokenEncoderConfig
+
+
+class Highway(nn.Module):
+    """y = g·relu(transform(x)) + (1 − g)·x with g = sigmoid(gate(x)).
+
+    The published files call the gate "carry", although it weighs the transformed side.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(width, width)
+        self.transform = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, F) to (…, F)."""
+        g = torch.sigmoid(self.gate(x))
+        return g * torch.relu(self.transform(x)) + (1 - g) * x
+
+
+class CharEncoder(nn.Module):
+    """Convolutions of several widths, maximum, activation, highways, projection.
+
+    Args:
+        config: Sizes of the encoder.
+        output_dim: Width P of a token vector.
+    """
+
+    def __init__(self, config: TokenEncoderConfig, output_dim: int) -> None:
+        super().__init__()
+        self.config = config
+        features = config.n_filters + config.word_dim
+        # row 0 is the zero vector of a token that is not there
+        self.character_embedding = nn.Embedding(
+            config.n_characters + 1, config.character_dim, padding_idx=0
+        )
+        self.word_embedding = (
+            nn.Embedding(config.n_words + 1, config.word_dim, padding_idx=0)
+            if config.word_dim
+            else None
+        )
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(config.character_dim, count, width) for width, count in config.filters
+        )
+        self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.n_highway))
+        # The published layout has no projection where it would not change the width; models with
+        # word vectors always have one.
+        self.projection = (
+            nn.Linear(features, output_dim) if config.word_dim or features != output_dim else None
+        )
+        self.activation = {"relu": torch.relu, "tanh": torch.tanh}[config.activation]
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw fresh weights as bilm-tf does."""
+        for embedding in (self.character_embedding, self.word_embedding):
+            if embedding is not None:
+                nn.init.uniform_(embedding.weight, -1, 1)
+                embedding.weight[0] = 0
+        for convolution in self.convolutions:
+            nn.init.uniform_(convolution.weight, -0.05, 0.05)
+            nn.init.zeros_(convolution.bias)
+        for highway in self.highways:
+            for linear in (highway.gate, highway.transform):
+                nn.init.normal_(linear.weight, 0, 1 / math.sqrt(self.config.n_filters))
+                nn.init.zeros_(linear.bias)
+            nn.init.constant_(highway.gate.bias, -2)
+        if self.projection is not None:
+            nn.init.normal_(self.projection.weight, 0, 1 / math.sqrt(self.config.n_filters))
+            nn.init.zeros_(self.projection.bias)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Token vectors (…, P) of ids (…, C), or (…, C + 1) with the word's id in the last column.
+
+        C may be cut to the longest word, its markers and the widest filter: every further window
+        would hold padding alone and cannot change the maximum.
+        """
+        shape, ids = ids.shape[:-1], ids.flatten(0, -2)
+        features = []
+        if self.word_embedding is not None:
+            features.append(self.word_embedding(ids[:, -1]))
+            ids = ids[:, :-1]
+        if self.convolutions:
+            characters = self.character_embedding(ids).transpose(1, 2)  # (W, character_dim, C)
+            # the maximum before the activation: the same result, with far fewer activations
+            x = torch.cat([conv(characters).amax(-1) for conv in self.convolutions], -1)
+            x = self.activation(x)
+            for highway in self.highways:
+                x = highway(x)
+            features.append(x)
+        tokens = torch.cat(features, -1) if len(features) > 1 else features[0]
+        if self.projection is not None:
+            tokens = self.projection(tokens)
+        return tokens.unflatten(0, shape) if len(shape) != 1 else tokens

@@ -1,0 +1,140 @@
+"""ELMo as a layer of a task model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.errors import ConfigError, InputError
+from elmokit.nn.bilm import BiLM
+from elmokit.nn.scalar_mix import ScalarMix
+from elmokit.text.characters import Alphabet
+from elmokit.text.tokenizers import Tokenizer
+
+
+class PretrainedELMo(Protocol):
+    """What the layer needs of an :class:`elmokit.Elmo`."""
+
+    bilm: BiLM
+    alphabet: Alphabet
+    tokenizer: Tokenizer
+
+
+class ElmoOutput(NamedTuple):
+    """What :class:`ElmoEmbedding` gives for a batch."""
+
+    mixes: list[Tensor]
+    """As many mixes as asked for, each (B, T, D) without sentence marks, zero where padded."""
+    mask: Tensor
+    """True (B, T) at real tokens."""
+
+
+class ElmoEmbedding(nn.Module):
+    """Token lists, or their character ids, to mixed ELMo vectors.
+
+    The biLM is shared with the given model, not copied: after fine-tuning, ``elmo.save`` writes
+    the tuned weights.
+
+    Args:
+        elmo: A loaded model.
+        n_outputs: How many differently weighted mixes to give, all from one pass.
+        dropout: Share of each mix set to zero in training.
+        layer_norm: False, "bilm-tf" or "allennlp"; see :class:`elmokit.nn.ScalarMix`.
+        trainable: Whether the biLM is fine-tuned; else it is run without gradients, and only the
+            mixes learn.
+        l2: Weight of the squared mix weights in :meth:`penalty` (0.001 in the paper).
+    """
+
+    def __init__(
+        self,
+        elmo: PretrainedELMo,
+        n_outputs: int = 1,
+        dropout: float = 0.5,
+        layer_norm: str | bool = False,
+        trainable: bool = False,
+        l2: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if n_outputs < 1:
+            raise ConfigError(f"n_outputs must be 1 or more, not {n_outputs}")
+        self.bilm = elmo.bilm
+        self.alphabet, self.tokenizer = elmo.alphabet, elmo.tokenizer
+        self.trainable = trainable
+        if trainable:
+            self.bilm.requires_grad_()
+        n_layers = self.bilm.config.context.n_layers + 1
+        self.mixes = nn.ModuleList(
+            ScalarMix(n_layers, layer_norm=layer_norm, l2=l2) for _ in range(n_outputs)
+        )
+        self.layer_norm = layer_norm
+        self.dropout = nn.Dropout(dropout)
+
+    @property
+    def output_dim(self) -> int:
+        """Width D of each mix."""
+        return self.bilm.config.context.output_dim
+
+    def ids(self, batch: Sequence[str | Sequence[str]]) -> Tensor:
+        """Character ids (B, T, C) of a batch, zero where padded, on the CPU.
+
+        Making them beforehand, in a data loader say, spares the time in the training loop.
+        """
+        sentences = [self.tokenizer(s) if isinstance(s, str) else list(s) for s in batch]
+        words = [word for sentence in sentences for word in sentence]
+        rows = torch.from_numpy(self.alphabet.encode(words)).long()
+        time = max(map(len, sentences), default=0)
+        ids = rows.new_zeros(len(sentences), time, rows.shape[-1])
+        for row, part in zip(ids, rows.split(list(map(len, sentences))), strict=True):
+            row[: len(part)] = part
+        return ids
+
+    def forward(self, batch: Tensor | Sequence[str | Sequence[str]]) -> ElmoOutput:
+        """Mixes of a batch given as texts, token lists, or ids (B, T, C) from :meth:`ids`."""
+        ids = batch if isinstance(batch, Tensor) else self.ids(batch)
+        if ids.dim() != 3:
+            raise InputError(
+                f"character ids have three dimensions (B, T, C), not the shape {tuple(ids.shape)}"
+            )
+        ids = ids.to(self.bilm.token_encoder.character_embedding.weight.device)
+        mask = ids[..., 0] > 0
+        with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
+            layers = self._layers(ids, mask.sum(-1))
+        marked_mask = torch.cat([mask[:, :1], mask[:, :1], mask], 1)  # (B, T + 2) with the marks
+        outputs = []
+        for mix in self.mixes:
+            if self.layer_norm == "allennlp":  # its statistics include the sentence marks
+                mixed = mix(layers, marked_mask)[:, 1:-1]
+            else:
+                mixed = mix([layer[:, 1:-1] for layer in layers], mask)
+            outputs.append(self.dropout(torch.where(mask[..., None], mixed, 0)))
+        return ElmoOutput(outputs, mask)
+
+    def penalty(self) -> Tensor:
+        """The L2 term of all mixes, to be added to the task's loss."""
+        return torch.stack([mix.penalty() for mix in self.mixes]).sum()
+
+    def _layers(self, ids: Tensor, lengths: Tensor) -> list[Tensor]:
+        """Layers, each (B, T + 2, D), of ids (B, T, C) set between the sentence marks."""
+        marks = torch.from_numpy(
+            self.alphabet.encode([self.alphabet.begin, self.alphabet.end], self._columns(ids))
+        ).to(ids)
+        n, time, width = ids.shape
+        marked = ids.new_zeros(n, time + 2, width)
+        marked[:, 1:-1] = ids
+        real = lengths > 0  # an empty sentence gets no marks, and is not read
+        marked[real, 0] = marks[0]
+        marked[real, lengths[real] + 1] = marks[1]
+        # each distinct word goes through the CNN once
+        words, index = torch.unique(marked.flatten(0, 1), dim=0, return_inverse=True)
+        tokens = self.bilm.token_encoder(words)[index].unflatten(0, (n, time + 2))
+        lengths = torch.where(real, lengths + 2, 0)
+        inside = torch.arange(time + 2, device=ids.device) < lengths[:, None]
+        tokens = torch.where(inside[..., None], tokens, 0)
+        layers: list[Tensor] = self.bilm(tokens, lengths)[0]
+        return layers
+
+    def _columns(self, ids: Tensor) -> int:
+        return ids.shape[-1] - (self.bilm.token_encoder.word_embedding is not None)

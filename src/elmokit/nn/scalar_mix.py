@@ -1,0 +1,82 @@
+"""The task's own weighting of the layers: γ · Σ softmax(w)_k · layer_k."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.errors import ConfigError
+
+LAYER_NORMS = {"bilm-tf": 1e-12, "allennlp": 1e-13}
+"""The two published layer normalisations and the number each adds to the variance."""
+
+
+class ScalarMix(nn.Module):
+    """A learned, or fixed, weighted sum of layers.
+
+    Args:
+        n_layers: How many layers there are, the token layer included.
+        weights: Starting weights before the softmax; None for zeros, that is equal shares.
+        gamma: Starting scale.
+        trainable: Whether the weights and the scale are learned.
+        layer_norm: False, or "bilm-tf" or "allennlp": each layer is first normalised by one mean
+            and one variance over all real tokens of the batch. A vector then depends on its batch;
+            the two differ in a constant, and in whether the sentence marks are counted, which is
+            up to the caller's mask.
+        l2: Weight of the squared weights in :meth:`penalty`.
+    """
+
+    def __init__(
+        self,
+        n_layers: int,
+        weights: Sequence[float] | None = None,
+        gamma: float = 1.0,
+        trainable: bool = True,
+        layer_norm: str | bool = False,
+        l2: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if layer_norm is not False and layer_norm not in LAYER_NORMS:
+            raise ConfigError(
+                f"layer_norm must be False or one of {', '.join(LAYER_NORMS)}, not {layer_norm!r}"
+            )
+        if weights is not None and len(weights) != n_layers:
+            raise ConfigError(f"{n_layers} layers need as many weights, not {len(weights)}")
+        start = torch.zeros(n_layers) if weights is None else torch.tensor(list(weights))
+        self.weights = nn.Parameter(start.float(), requires_grad=trainable)
+        self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=trainable)
+        self.layer_norm = layer_norm
+        self.l2 = l2
+
+    def forward(self, layers: Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
+        """Mix layers, each (…, T, D), into one of the same shape.
+
+        Args:
+            layers: All the layers.
+            mask: True (…, T) at real tokens; only the layer normalisation needs it.
+        """
+        if len(layers) != len(self.weights):
+            raise ConfigError(f"a mix of {len(self.weights)} layers was given {len(layers)}")
+        if self.layer_norm:
+            if mask is None:
+                raise ConfigError("a mix with layer normalisation needs the mask of real tokens")
+            layers = [self._normalise(layer, mask) for layer in layers]
+        shares = torch.softmax(self.weights, 0)
+        # summed pairwise, not as one product over a stack, to hold one layer at a time
+        total = shares[0] * layers[0]
+        for share, layer in zip(shares[1:], layers[1:], strict=True):
+            total = total + share * layer
+        return self.gamma * total
+
+    def penalty(self) -> Tensor:
+        """l2 · Σ w², to be added to the task's loss."""
+        return self.l2 * (self.weights**2).sum()
+
+    def _normalise(self, layer: Tensor, mask: Tensor) -> Tensor:
+        real = mask.unsqueeze(-1).to(layer.dtype)
+        n = real.sum() * layer.shape[-1]
+        mean = (layer * real).sum() / n
+        variance = (((layer - mean) * real) ** 2).sum() / n
+        return (layer - mean) / torch.sqrt(variance + LAYER_NORMS[str(self.layer_norm)])

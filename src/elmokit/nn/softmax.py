@@ -1,0 +1,41 @@
+"""The language model's softmax, shared by both directions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+_LOGITS = 1 << 26  # logits held at a time: 256 MiB of float32, however large V
+
+
+class FullSoftmax(nn.Module):
+    """log p(word) = log softmax(h · Wᵀ + b) over the whole vocabulary.
+
+    Args:
+        vocabulary_size: V, the number of words.
+        input_dim: P, the width of one direction's half of the top layer.
+    """
+
+    def __init__(self, vocabulary_size: int, input_dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocabulary_size, input_dim))
+        self.bias = nn.Parameter(torch.empty(vocabulary_size))
+        nn.init.normal_(self.weight, 0, 1 / math.sqrt(input_dim))
+        nn.init.zeros_(self.bias)
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Log-probabilities (N, V) for h (N, P)."""
+        return torch.log_softmax(F.linear(h, self.weight, self.bias), -1)
+
+    def score(self, h: Tensor, targets: Tensor) -> Tensor:
+        """Log-probabilities (N,) of given words (N,), never holding all logits at once."""
+        rows = max(1, _LOGITS // len(self.bias))
+        scores = []
+        for some_h, some in zip(h.split(rows), targets.split(rows), strict=True):
+            logits = F.linear(some_h, self.weight, self.bias)
+            picked = logits.gather(-1, some[:, None]).squeeze(-1)
+            scores.append(picked - torch.logsumexp(logits, -1))
+        return torch.cat(scores) if scores else h.new_zeros(0)

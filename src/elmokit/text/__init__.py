@@ -1,0 +1,1 @@
+"""From text to numbers: tokenizers, characters of a word, vocabulary."""

@@ -1,0 +1,109 @@
+"""A word as a row of numbers, the way each family of models expects it.
+
+An alphabet turns words into ids (W, C): marker, characters, marker, padding. All ids are shifted
+by one, so that 0 is left for a token that is not there. Where a model also has vectors for whole
+words, one more column at the end holds the word's own id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from elmokit.config import TokenEncoderConfig
+
+Ids = npt.NDArray[np.int32]
+
+
+class Alphabet(Protocol):
+    """What turns words into ids."""
+
+    begin: str
+    """The token that marks the start of a sentence."""
+    end: str
+    """The token that marks its end."""
+
+    def encode(self, words: Sequence[str], columns: int | None = None) -> Ids:
+        """Ids (W, C) of some words.
+
+        Args:
+            words: W words.
+            columns: Character columns; None for just as many as leave the result of the CNN
+                unchanged (the longest word, its markers, and one window of padding).
+        """
+        ...
+
+
+class Utf8Alphabet:
+    """Bytes of UTF-8, as in AllenNLP and bilm-tf."""
+
+    begin, end = "<S>", "</S>"
+    _SENTENCE_START, _SENTENCE_END, _WORD_START, _WORD_END, _PADDING = 257, 258, 259, 260, 261
+
+    def __init__(self, config: TokenEncoderConfig) -> None:
+        self._max = config.max_characters
+        self._widest = config.widest
+
+    def encode(self, words: Sequence[str], columns: int | None = None) -> Ids:
+        """Ids (W, C) of some words; see :class:`Alphabet`."""
+        # "ignore" because half a surrogate pair has no UTF-8; the originals do the same
+        cut = [word.encode("utf-8", "ignore")[: self._max - 2] for word in words]
+        longest = max(map(len, cut), default=0)
+        columns = columns or min(self._max, longest + 2 + self._widest)
+        ids = np.full((len(words), columns), self._PADDING, np.int32)
+        ids[:, 0] = self._WORD_START
+        for row, (word, characters) in enumerate(zip(words, cut, strict=True)):
+            n = len(characters)
+            if word == self.begin:
+                ids[row, 1], n = self._SENTENCE_START, 1
+            elif word == self.end:
+                ids[row, 1], n = self._SENTENCE_END, 1
+            else:
+                ids[row, 1 : n + 1] = np.frombuffer(characters, np.uint8)
+                ids[row, 1 : n + 1] += 1
+            ids[row, n + 1] = self._WORD_END
+            ids[row, n + 2 :] = self._PADDING
+        return ids
+
+
+class CodepointAlphabet:
+    """Characters and whole words looked up in dictionaries, as in ELMoForManyLangs.
+
+    Args:
+        config: The token encoder's sizes.
+        characters: Every character of the model, in the order of its embedding.
+        words: Every word of the model likewise; empty where it has no word vectors.
+    """
+
+    begin, end = "<bos>", "<eos>"
+
+    def __init__(
+        self, config: TokenEncoderConfig, characters: Sequence[str], words: Sequence[str] = ()
+    ) -> None:
+        self.characters, self.words = tuple(characters), tuple(words)
+        self._max = config.max_characters
+        self._widest = config.widest
+        self._character_id = {c: i + 1 for i, c in enumerate(self.characters)}
+        self._word_id = {w: i + 1 for i, w in enumerate(self.words)}
+        # The original swaps the two markers, and its models are trained so.
+        self._word_start = self._character_id["<eow>"]
+        self._word_end = self._character_id["<bow>"]
+
+    def encode(self, words: Sequence[str], columns: int | None = None) -> Ids:
+        """Ids (W, C), or (W, C + 1) with word vectors; see :class:`Alphabet`."""
+        cut = [word[: self._max - 2] for word in words]
+        longest = max(map(len, cut), default=0)
+        columns = columns or min(self._max, longest + 2 + self._widest)
+        width = columns + bool(self.words)
+        ids = np.full((len(words), width), self._character_id["<pad>"], np.int32)
+        unknown = self._character_id["<oov>"]
+        for row, word in enumerate(cut):
+            marks = [word] if word in (self.begin, self.end) else word
+            found = [self._character_id.get(c, unknown) for c in marks]
+            ids[row, : len(found) + 2] = [self._word_start, *found, self._word_end]
+        if self.words:
+            ids[:, -1] = [self._word_id.get(word, self._word_id["<oov>"]) for word in cut]
+        return ids

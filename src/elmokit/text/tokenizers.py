@@ -1,0 +1,115 @@
+"""Ways to split a string into tokens, by name.
+
+Every tokenizer gives character offsets, and every token is the slice of the text between them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from elmokit.errors import ConfigError, InputError, MissingExtraError
+from elmokit.text.english import english_spans
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A named way to split text.
+
+    Args:
+        name: What a model's config records.
+        spans: Text to the (start, end) offsets of its tokens.
+    """
+
+    name: str
+    spans: Callable[[str], list[Span]]
+
+    def __call__(self, text: str) -> list[str]:
+        """The tokens of a text."""
+        return [text[start:end] for start, end in self.spans(text)]
+
+
+_WORD = re.compile(r"\S+")
+_CHARACTER = re.compile(r"\S")
+
+
+def _whitespace_spans(text: str) -> list[Span]:
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def _character_spans(text: str) -> list[Span]:
+    return [match.span() for match in _CHARACTER.finditer(text)]
+
+
+def _chinese_spans(text: str) -> list[Span]:
+    return _align(text, _chinese_segmenter()(text))
+
+
+def _chinese_segmenter() -> Callable[[str], Iterable[str]]:
+    """Whichever of rjieba (Rust, fast) and jieba (Python) is installed, in that order."""
+    try:
+        import rjieba
+
+        return rjieba.cut
+    except ImportError:
+        pass
+    try:
+        import logging
+
+        import jieba
+
+        jieba.setLogLevel(logging.WARNING)
+        return jieba.lcut
+    except ImportError:
+        raise MissingExtraError("rjieba", "chinese", "Chinese word segmentation") from None
+
+
+TOKENIZERS: dict[str, Tokenizer] = {
+    "whitespace": Tokenizer("whitespace", _whitespace_spans),
+    "english": Tokenizer("english", english_spans),
+    "characters": Tokenizer("characters", _character_spans),
+    "chinese": Tokenizer("chinese", _chinese_spans),
+}
+"""The tokenizers built in."""
+
+
+def get_tokenizer(tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]) -> Tokenizer:
+    """A tokenizer by its name, or one made of any function from a string to its tokens."""
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer
+    if isinstance(tokenizer, str):
+        if tokenizer not in TOKENIZERS:
+            raise ConfigError(
+                f"there is no tokenizer {tokenizer!r}; choose one of {', '.join(TOKENIZERS)}, "
+                "or give a function from a string to its tokens"
+            )
+        return TOKENIZERS[tokenizer]
+    function: Any = tokenizer
+    name = getattr(function, "__name__", type(function).__name__)
+    return Tokenizer(f"custom:{name}", partial(_custom_spans, function))
+
+
+def _custom_spans(function: Callable[[str], Iterable[str]], text: str) -> list[Span]:
+    return _align(text, function(text))
+
+
+def _align(text: str, tokens: Iterable[str]) -> list[Span]:
+    """Where the given tokens stand in the text, one after another; blank ones are passed over."""
+    spans, position = [], 0
+    for token in tokens:
+        if not token.strip():
+            continue
+        start = text.find(token, position)
+        if start < 0:
+            raise InputError(
+                f"the tokenizer gave {token!r}, which does not follow in the text after "
+                f"character {position}; give already tokenised text as a list of tokens instead"
+            )
+        position = start + len(token)
+        spans.append((start, position))
+    return spans

@@ -1,0 +1,44 @@
+"""The words of a softmax, in the order of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from elmokit.errors import FormatError
+
+
+class Vocabulary:
+    """Words and their ids; the published files start with the two sentence marks and <UNK>.
+
+    Args:
+        words: Every word once, most frequent first.
+    """
+
+    begin, end, unknown = "<S>", "</S>", "<UNK>"
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = tuple(words)
+        self._id = {word: i for i, word in enumerate(self.words)}
+        special = (self.begin, self.end, self.unknown)
+        if missing := [word for word in special if word not in self._id]:
+            raise FormatError(
+                f"the vocabulary has no line {' or '.join(missing)}; a vocabulary for ELMo's "
+                f"softmax has {', '.join(special)} among its lines, one word a line"
+            )
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._id
+
+    def id(self, word: str) -> int:
+        """The row of a word, or that of <UNK>."""
+        return self._id.get(word, self._id[self.unknown])
+
+    def ids(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Rows (T,) of some words."""
+        return np.array([self.id(word) for word in words], np.int64).reshape(len(words))
