@@ -51,22 +51,27 @@ def new_folder(path: Path, overwrite: bool = False) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def clear_errors(path: Path) -> Iterator[None]:
-    """The system's errors while writing, in one sentence each."""
+def clear_errors(path: Path, then: str = "run again") -> Iterator[None]:
+    """The system's errors while writing, in one sentence each.
+
+    Args:
+        path: What is being written, as the user knows it.
+        then: What to do once there is room on the disk again.
+    """
     try:
         yield
     except OutputError:
         raise
     except OSError as error:
         number = error.errno or _number_in(str(error))
-        raise OutputError(_sentence(path, number, error)) from error
+        raise OutputError(_sentence(path, number, error, then)) from error
 
 
-def _sentence(path: Path, number: int | None, error: OSError) -> str:
+def _sentence(path: Path, number: int | None, error: OSError, then: str) -> str:
     if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return (
             f"there is no room on the disk to write {path}; what was there before is untouched, "
-            "so free some space and run again"
+            f"so free some space and {then}"
         )
     if number == errno.ENOENT:
         return f"cannot write {path}: its folder does not exist; make it first"

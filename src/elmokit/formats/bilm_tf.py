@@ -115,7 +115,7 @@ def read_files(
 
 
 def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None:
-    """A model as options.json and weights.hdf5, with softmax.hdf5 and vocab.txt where it has them."""
+    """A model as options.json and weights.hdf5, and softmax.hdf5 and vocab.txt if it has them."""
     encoder, context = checkpoint.config.token_encoder, checkpoint.config.context
     if encoder.alphabet != "utf8" or encoder.word_dim:
         raise UnsupportedModelError(

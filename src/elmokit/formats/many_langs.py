@@ -1,4 +1,4 @@
-"""ELMoForManyLangs folders: config.json, an architecture JSON, two dictionaries, two state dicts."""
+"""ELMoForManyLangs folders: config.json, an architecture JSON, dictionaries, state dicts."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _architecture(source: Source) -> tuple[dict[str, Any], str]:
         return _RELEASED, f"{base} (as built in)"
     raise FormatError(
         f"{source.path}/config.json points to {config_path or 'nothing'}, and no JSON file with "
-        f"encoder and token_embedder was found here; put {base or 'the architecture file'} beside it"
+        f"encoder and token_embedder was found here; put {base or 'that file'} beside it"
     )
 
 

@@ -41,7 +41,7 @@ An ELMo model saved by ElmoKit {__version__}.
 from elmokit import Elmo
 
 elmo = Elmo.load("{name}")
-vectors = elmo.encode(["I went to the bank to deposit money"])  # one (T, {context.output_dim}) array
+vectors = elmo.encode(["I went to the bank to deposit money"])  # one (T, {context.output_dim})
 ```
 
 Add here what the model was trained on, its licence, how good it is, and what it should not be used

@@ -1,0 +1,45 @@
+# make demo | test | lint | bench: each sets up its own virtual environment on first use.
+# PYTHON chooses the interpreter; PIP_ARGS reaches every pip install, for instance
+#   make demo PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
+# takes PyTorch's much smaller build for machines without a GPU.
+
+PYTHON ?= python3
+PIP_ARGS ?=
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
+
+.PHONY: demo test lint format bench clean
+
+demo: $(VENV)/.base
+	$(BIN)/elmokit demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/cpu.py
+
+clean:
+	rm -rf $(VENV) build *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# torch first and by its pinned version: a later line must never bring another one
+$(VENV)/.base: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "ElmoKit needs Python 3.10 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) "$$(grep ^torch== constraints.txt)"
+	$(PIP_INSTALL) -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(PIP_INSTALL) -e ".[dev]"
+	touch $@

@@ -1,0 +1,76 @@
+"""How alike a word, or a whole sentence, is in two contexts, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from elmokit.elmo import Elmo, Text
+from elmokit.errors import InputError
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class WordPair:
+    """One occurrence of a word in the first sentence and one in the second."""
+
+    first: int
+    """Number of its first token in the first sentence."""
+    second: int
+    """Number of its first token in the second sentence."""
+    cosines: Floats
+    """One a layer (L + 1,), the token layer first."""
+
+
+def cosine(a: Floats, b: Floats) -> Floats:
+    """Cosine similarity (…) of vectors (…, D); 0 where one of them is zero."""
+    norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return (a * b).sum(-1) / np.where(norms == 0, 1, norms)
+
+
+def word_similarity(elmo: Elmo, first: Text, second: Text, word: str) -> list[WordPair]:
+    """Every pair of a word's occurrences, one in each sentence.
+
+    Args:
+        elmo: The model.
+        first: A sentence.
+        second: Another.
+        word: The word, or a phrase, which must occur in both; upper and lower case count as the
+            same only where the exact form does not occur.
+    """
+    sentences = [elmo.tokenize(t) if isinstance(t, str) else list(t) for t in (first, second)]
+    phrase = elmo.tokenize(word)
+    places = [occurrences(tokens, phrase) for tokens in sentences]
+    vectors = elmo.encode(sentences, layers="all")
+
+    def at(which: int, position: int) -> Floats:
+        return vectors[which][:, position : position + len(phrase)].mean(1)
+
+    return [WordPair(i, j, cosine(at(0, i), at(1, j))) for i in places[0] for j in places[1]]
+
+
+def sentence_similarity(elmo: Elmo, first: Text, second: Text) -> Floats:
+    """Cosine of the two sentences' mean vectors, one a layer (L + 1,)."""
+    a, b = elmo.encode_sentences([first, second], layers="all")
+    return cosine(a, b)
+
+
+def occurrences(tokens: Sequence[str], phrase: Sequence[str]) -> list[int]:
+    """Where a phrase begins among tokens; an error where it does not occur."""
+    n = len(phrase)
+    if n == 0:
+        raise InputError("the word to look for is empty")
+    for same in (str, str.casefold):
+        wanted = [same(token) for token in phrase]
+        given = [same(token) for token in tokens]
+        if found := [i for i in range(len(given) - n + 1) if given[i : i + n] == wanted]:
+            return found
+    shown = " ".join(tokens[:30]) + (" …" if len(tokens) > 30 else "")
+    raise InputError(
+        f"{' '.join(phrase)!r} is not among the tokens of {shown!r}; give a word as it stands there"
+    )

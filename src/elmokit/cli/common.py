@@ -1,0 +1,74 @@
+"""What several commands share: the options that choose a model, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elmokit.errors import InputError
+
+if TYPE_CHECKING:
+    from elmokit.elmo import Elmo
+
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model", "-m", help="Folder, ZIP archive or name of a model; the bundled one if left out."
+    ),
+]
+OptionsFileOption = Annotated[
+    Path | None, typer.Option(help="Instead of --model: a published options.json…")
+]
+WeightFileOption = Annotated[Path | None, typer.Option(help="…and its HDF5 weights.")]
+TokenizerOption = Annotated[
+    str | None,
+    typer.Option(help="whitespace, english, characters or chinese; the model's own if left out."),
+]
+DeviceOption = Annotated[
+    str | None, typer.Option(help="cpu, cuda or cuda:N; a GPU where there is one if left out.")
+]
+
+
+def open_model(
+    model: str | None,
+    options_file: Path | None = None,
+    weight_file: Path | None = None,
+    tokenizer: str | None = None,
+    device: str | None = None,
+) -> Elmo:
+    """The model a command was asked to use."""
+    import torch
+
+    from elmokit.elmo import Elmo
+
+    if device is not None:
+        try:
+            torch.zeros(1, device=device)
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).split("\n")[0]
+            raise InputError(f"cannot use the device {device!r}: {reason}") from error
+    return Elmo.load(
+        model, options=options_file, weights=weight_file, tokenizer=tokenizer, device=device
+    )
+
+
+def layer_names(n_layers: int) -> list[str]:
+    """Names of all layers for a table."""
+    return ["token layer", *(f"LSTM layer {k}" for k in range(1, n_layers))]
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """A table on standard output; numbers to the right."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns[:1], title=title or None, box=SIMPLE, title_justify="left")
+    for name in columns[1:]:
+        table.add_column(name, justify="right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, markup=False).print(table)

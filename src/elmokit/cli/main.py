@@ -1,0 +1,50 @@
+"""Entry of the command line: the commands, and one way to report errors."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from elmokit._version import __version__
+from elmokit.cli.convert import convert
+from elmokit.cli.demo import demo
+from elmokit.cli.embed import embed
+from elmokit.cli.info import info
+from elmokit.cli.similarity import similarity
+from elmokit.errors import ElmoKitError
+
+app = typer.Typer(
+    name="elmokit",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, embed, similarity, info, convert):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"elmokit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Version.")
+    ] = False,
+) -> None:
+    """ELMo, today: contextual word vectors from any published ELMo model."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one sentence and exit code 2."""
+    try:
+        app()
+    except ElmoKitError as error:
+        print(f"elmokit: {error}", file=sys.stderr)
+        sys.exit(2)
