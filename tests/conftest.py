@@ -6,12 +6,15 @@ import json
 import os
 from pathlib import Path
 
-import h5py
-import numpy as np
-import pytest
+# Some virtual machines announce AMX without its working, and PyTorch then crashes on bfloat16.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
-from elmokit import Elmo
-from reference import Reference
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+from elmokit import Elmo  # noqa: E402
+from reference import Reference  # noqa: E402
 
 TINY = {
     "lstm": {

@@ -152,11 +152,8 @@ class Elmo:
 
     @property
     def n_parameters(self) -> int:
-        """Parameters without the softmax, counted as in the paper: no row of zeros for padding."""
-        encoder = self.bilm.token_encoder
-        embeddings = [encoder.character_embedding, encoder.word_embedding]
-        rows = sum(e.weight.shape[1] for e in embeddings if e is not None)
-        return sum(p.numel() for p in self.bilm.parameters()) - rows
+        """Parameters without the softmax, counted as in the paper."""
+        return self.checkpoint().n_parameters
 
     @property
     def device(self) -> torch.device:

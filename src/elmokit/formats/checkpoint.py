@@ -43,6 +43,14 @@ class Checkpoint:
             return CodepointAlphabet(encoder, self.characters, self.words)
         return Utf8Alphabet(encoder)
 
+    @property
+    def n_parameters(self) -> int:
+        """Parameters without the softmax, and without the rows of zeros for padding."""
+        encoder = self.config.token_encoder
+        padding = encoder.character_dim + encoder.word_dim
+        sizes = (t.numel() for name, t in self.tensors.items() if not name.startswith(SOFTMAX))
+        return sum(sizes) - padding
+
     def expected_shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every tensor the config calls for."""
         with torch.device("meta"):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from elmokit._version import __version__
-from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.formats.checkpoint import Checkpoint
 
 
 def model_card(checkpoint: Checkpoint, name: str) -> str:
     """A README for a model folder: what it is, where it came from, how to use it."""
     encoder, context = checkpoint.config.token_encoder, checkpoint.config.context
-    n_model = sum(t.numel() for k, t in checkpoint.tensors.items() if not k.startswith(SOFTMAX))
     filters = ", ".join(f"{width}:{count}" for width, count in encoder.filters)
     directions = "forward and backward" if context.bidirectional else "forward only"
     vocabulary = (
@@ -23,7 +22,7 @@ An ELMo model saved by ElmoKit {__version__}.
 
 | | |
 |---|---|
-| parameters without softmax | {n_model:,} |
+| parameters without softmax | {checkpoint.n_parameters:,} |
 | vector width | {context.output_dim} |
 | layers | 1 token layer + {context.n_layers} LSTM layers, {directions} |
 | LSTM | {context.cell_dim} cells, projection {context.projection_dim} |

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,16 +40,10 @@ class LayerChoice:
             return cls((top,), False, top)
         if layers in ("average", "mix"):
             return cls(str(layers), False, top)
-        single = isinstance(layers, int) and not isinstance(layers, bool)
-        given = (layers,) if single else layers
-        numbers = []
-        for number in () if isinstance(given, str) else tuple(given):  # type: ignore[arg-type]
-            if not isinstance(number, int) or not -n_layers <= number < n_layers:
-                break
-            numbers.append(number % n_layers)
-        else:
-            if numbers:
-                return cls(tuple(numbers), not single, max(numbers))
+        given = list(layers) if isinstance(layers, Sequence) else [layers]
+        if given and all(_is_layer(number, n_layers) for number in given):
+            numbers = tuple(int(number) % n_layers for number in given)
+            return cls(numbers, isinstance(layers, Sequence), max(numbers))
         raise InputError(
             f"layers must be all, top, average, mix, or numbers from 0 to {top}, not {layers!r}"
         )
@@ -65,3 +60,8 @@ class LayerChoice:
             return torch.stack(list(layers)).mean(0)
         chosen = [layers[int(number)] for number in self.layers]
         return torch.stack(chosen, 1) if self.stacked else chosen[0]
+
+
+def _is_layer(number: object, n_layers: int) -> bool:
+    is_number = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    return is_number and -n_layers <= int(number) < n_layers  # type: ignore[call-overload]

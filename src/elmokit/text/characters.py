@@ -100,9 +100,9 @@ class CodepointAlphabet:
         width = columns + bool(self.words)
         ids = np.full((len(words), width), self._character_id["<pad>"], np.int32)
         unknown = self._character_id["<oov>"]
-        for row, word in enumerate(cut):
-            marks = [word] if word in (self.begin, self.end) else word
-            found = [self._character_id.get(c, unknown) for c in marks]
+        for row, (word, characters) in enumerate(zip(words, cut, strict=True)):
+            of_word = [word] if word in (self.begin, self.end) else characters
+            found = [self._character_id.get(c, unknown) for c in of_word]
             ids[row, : len(found) + 2] = [self._word_start, *found, self._word_end]
         if self.words:
             ids[:, -1] = [self._word_id.get(word, self._word_id["<oov>"]) for word in cut]

@@ -1,0 +1,230 @@
+"""Elmo's methods as a user calls them."""
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import SENTENCES
+from elmokit import Elmo
+from elmokit.errors import InputError, OutOfMemoryError
+from elmokit.inference import engine as engine_module
+
+
+def test_shapes_types_and_order(tiny):
+    texts = ["I went to the bank", ["already", "tokenised"], "", "one"]
+    vectors = tiny.encode(texts)
+    assert [v.shape for v in vectors] == [(5, 16), (2, 16), (0, 16), (1, 16)]
+    assert all(v.dtype == np.float32 and v.flags.owndata for v in vectors)
+    np.testing.assert_allclose(vectors[1], tiny.encode(["already tokenised"])[0], atol=1e-6)
+
+
+def test_one_string_gives_one_array(tiny):
+    np.testing.assert_array_equal(tiny.encode("a b c"), tiny.encode(["a b c"])[0])
+    np.testing.assert_array_equal(
+        tiny.encode_sentences("a b c"), tiny.encode_sentences(["a b c"])[0]
+    )
+
+
+def test_choices_of_layers(tiny):
+    (every,) = tiny.encode(["some words here"], "all")
+    assert every.shape == (3, 3, 16)
+    for layers, expected in [
+        ("top", every[2]),
+        (2, every[2]),
+        (-1, every[2]),
+        (1, every[1]),
+        (0, every[0]),
+        ("average", every.mean(0)),
+        ("mix", every.mean(0)),
+        ([0, 2], every[[0, 2]]),
+        ([1], every[[1]]),
+    ]:
+        (vectors,) = tiny.encode(["some words here"], layers)
+        np.testing.assert_allclose(vectors, expected, atol=1e-6)
+
+
+def test_mix_uses_the_models_weights(tiny, tmp_path):
+    (every,) = tiny.encode(["some words here"], "all")
+    tiny.set_mix([1.0, 0.0, -1.0], gamma=2.0)
+    shares = np.exp([1, 0, -1]) / np.exp([1, 0, -1]).sum()
+    expected = 2 * np.einsum("k,ktd->td", shares, every)
+    np.testing.assert_allclose(tiny.encode("some words here"), expected, atol=1e-5)
+    tiny.save(tmp_path / "model")
+    again = Elmo.load(tmp_path / "model", device="cpu")
+    np.testing.assert_array_equal(again.encode("some words here"), tiny.encode("some words here"))
+
+
+def test_lower_layers_run_no_lstm(tiny, monkeypatch):
+    calls = []
+    for stack in tiny.bilm.directions:
+        for number, lstm in enumerate(stack):
+            monkeypatch.setattr(
+                lstm, "forward", lambda *a, n=number, f=lstm.forward: calls.append(n) or f(*a)
+            )
+    tiny.encode("a b", layers=0)
+    assert calls == []
+    tiny.encode("a b", layers=1)
+    assert calls == [0, 0]
+
+
+@pytest.mark.parametrize("layers", ["bottom", 3, -4, [], [0, 7], True, 1.5, None])
+def test_wrong_layers(tiny, layers):
+    with pytest.raises(InputError, match="layers must be all, top, average, mix, or numbers"):
+        tiny.encode("a", layers=layers)
+
+
+def test_float16(tiny):
+    half = tiny.encode("some words", dtype="float16")
+    assert half.dtype == np.float16
+    np.testing.assert_allclose(half, tiny.encode("some words"), atol=5e-3)
+    with pytest.raises(InputError, match="float32 or float16"):
+        tiny.encode("a", dtype="float64")
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "first-last"])
+def test_sentence_vectors_never_count_padding(tiny, pooling):
+    texts = ["one", "a much longer sentence than the first", "", "three words here"]
+    together = tiny.encode_sentences(texts, pooling=pooling)
+    assert together.shape == (4, 16)
+    assert not together[2].any()
+    for text, vector in zip(texts, together, strict=True):
+        np.testing.assert_allclose(tiny.encode_sentences(text, pooling=pooling), vector, atol=1e-5)
+    tokens = tiny.encode(texts[1])
+    expected = {
+        "mean": tokens.mean(0),
+        "max": tokens.max(0),
+        "first-last": np.concatenate([tokens[-1, :8], tokens[0, 8:]]),
+    }[pooling]
+    np.testing.assert_allclose(together[1], expected, atol=1e-5)
+    assert tiny.encode_sentences(texts, "all", pooling=pooling).shape == (4, 3, 16)
+    assert tiny.encode_sentences([]).shape == (0, 16)
+
+
+def test_spans_by_characters_and_tokens(tiny):
+    text = "He moved to New York"
+    tokens = tiny.encode(text)
+    spans = tiny.encode_spans(text, [(12, 20), (0, 2), (13, 14)])
+    np.testing.assert_allclose(spans[0], tokens[3:5].mean(0), atol=1e-6)
+    np.testing.assert_allclose(spans[1], tokens[0], atol=1e-6)
+    np.testing.assert_allclose(spans[2], tokens[3], atol=1e-6)  # part of a token counts as it all
+    by_token = tiny.encode_spans(text.split(), [(3, 5)])
+    np.testing.assert_allclose(by_token[0], spans[0], atol=1e-6)
+    by_token = tiny.encode_spans(text, [(3, 5)], unit="tokens", layers="all", pooling="max")
+    assert by_token.shape == (1, 3, 16)
+    assert tiny.encode_spans(text, []).shape == (0, 16)
+    for wrong in [(5, 5), (2, 3), (30, 40), (8, 2)]:
+        with pytest.raises(InputError, match="covers no token"):
+            tiny.encode_spans(text, [wrong])
+    with pytest.raises(InputError, match="sentence of 5 tokens"):
+        tiny.encode_spans(text.split(), [(3, 6)])
+    with pytest.raises(InputError, match="need the raw string"):
+        tiny.encode_spans(text.split(), [(3, 5)], unit="characters")
+
+
+def test_outputs_under_the_names_of_tf_hub(tiny):
+    texts = ["a b c", "", "d"]
+    out = tiny.outputs(texts)
+    assert list(out) == [
+        "word_emb", "lstm_outputs1", "lstm_outputs2", "elmo", "default", "sequence_len",
+    ]  # fmt: skip
+    assert out["word_emb"].shape == (3, 3, 8)
+    assert out["lstm_outputs2"].shape == out["elmo"].shape == (3, 3, 16)
+    np.testing.assert_array_equal(out["sequence_len"], [3, 0, 1])
+    for i, text in enumerate(texts):
+        every, n = tiny.encode([text], "all")[0], out["sequence_len"][i]
+        np.testing.assert_allclose(out["word_emb"][i, :n], every[0, :, :8], atol=1e-5)
+        np.testing.assert_allclose(out["lstm_outputs1"][i, :n], every[1], atol=1e-5)
+        np.testing.assert_allclose(out["elmo"][i, :n], every.mean(0), atol=1e-5)
+        assert not out["elmo"][i, n:].any()
+        np.testing.assert_allclose(out["default"][i], tiny.encode_sentences(text), atol=1e-5)
+    assert tiny.outputs([])["elmo"].shape == (0, 0, 16)
+
+
+@pytest.mark.parametrize("wrong", [[3], [["a", 3]], [["a", None]], [b"bytes"]])
+def test_wrong_texts(tiny, wrong):
+    with pytest.raises((InputError, TypeError)):
+        tiny.encode(wrong)
+
+
+def test_a_very_long_sentence(tiny, tiny_reference, monkeypatch):
+    """In pieces, with the same result as at once, and as the reference."""
+    monkeypatch.setattr("elmokit.nn.lstm._GATE_VALUES", 4 * 24 * 100)  # 100 steps ahead
+    tokens = [str(i % 97) for i in range(1001)]
+    (layers,) = tiny.encode([tokens, ["short"]], "all")[:1]
+    np.testing.assert_allclose(layers, tiny_reference.layers(tokens)[0], atol=2e-5, rtol=0)
+
+
+def test_44177_tokens(tiny):
+    """The line that was reported to break another library."""
+    vectors = tiny.encode(" ".join(["word", "other", "third"] * 14_726)[:-6])
+    assert vectors.shape == (44_177, 16)
+    assert np.isfinite(vectors).all()
+
+
+def test_less_at_once_when_memory_runs_out(tiny, monkeypatch):
+    expected = tiny.encode(SENTENCES, "all")
+    sizes, run = [], tiny.bilm.forward
+
+    def forward(tokens, *rest):
+        sizes.append(len(tokens))
+        if len(tokens) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return run(tokens, *rest)
+
+    monkeypatch.setattr(tiny.bilm, "forward", forward)
+    for mine, theirs in zip(tiny.encode(SENTENCES, "all"), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+    assert max(sizes) > 2
+    sizes.clear()
+    tiny.encode(SENTENCES)
+    assert max(sizes) <= 3  # it learned
+
+    def always(tokens, *rest):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to …")
+
+    monkeypatch.setattr(tiny.bilm, "forward", always)
+    with pytest.raises(OutOfMemoryError, match="a sentence of 25 tokens does not fit"):
+        tiny.encode([SENTENCES[5]])
+
+
+def test_batches_hold_every_sentence_once():
+    from elmokit.inference.batches import plan_batches
+
+    lengths = [3, 50, 2, 2, 9, 1, 700, 3]
+    batches = list(plan_batches(lengths, max_tokens=20, max_sentences=3))
+    assert sorted(i for batch in batches for i in batch) == list(range(8))
+    for batch in batches:
+        assert len(batch) <= 3
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 20
+    assert list(plan_batches([], 10, 10)) == []
+
+
+def test_progress_bar_only_in_a_terminal_and_only_when_slow(tiny, capfd, monkeypatch):
+    tiny.encode(SENTENCES * 3, batch_size=1)
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr("elmokit.progress.SHOW_AFTER_SECONDS", -1.0)
+    tiny.encode(SENTENCES * 3, batch_size=1)
+    assert capfd.readouterr() == ("", "")  # not a terminal
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    tiny.encode(SENTENCES * 3, batch_size=1)
+    assert "embedding" in capfd.readouterr().err
+    tiny.encode(SENTENCES * 3, batch_size=1, progress=False)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_wrong_state_and_batch_size(tiny):
+    with pytest.raises(InputError, match="zero, warm"):
+        tiny.encode("a", state="hot")
+    with pytest.raises(InputError, match="batch_size must be 1 or more"):
+        tiny.encode(["a"], batch_size=0)
+
+
+def test_seeds():
+    config = Elmo.random("small").config
+    same = [Elmo.random(config, seed=s, device="cpu").encode("a word") for s in (1, 1, 2)]
+    np.testing.assert_array_equal(same[0], same[1])
+    assert np.abs(same[0] - same[2]).max() > 1e-3
+
+
+def test_carried_batch_size_is_allennlps():
+    assert engine_module.CARRIED_BATCH_SIZE == 64

@@ -1,0 +1,473 @@
+"""Reading and writing model files, and what is said when they are bad."""
+
+import copy
+import gzip
+import json
+import shutil
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from conftest import SENTENCES, TINY, write_published
+from elmokit import Elmo
+from elmokit.config import ContextConfig, ModelConfig, TokenEncoderConfig
+from elmokit.errors import (
+    ConfigError,
+    FormatError,
+    InputError,
+    ModelNotFoundError,
+    OutputError,
+    ShapeError,
+    UnsupportedModelError,
+)
+from elmokit.formats import many_langs, read_model
+
+
+def same_tensors(a: Elmo, b: Elmo) -> bool:
+    first, second = a.checkpoint().tensors, b.checkpoint().tensors
+    return first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
+
+
+@pytest.fixture
+def broken(tiny_folder, tmp_path):
+    """A copy of the tiny model to break."""
+    return shutil.copytree(tiny_folder, tmp_path / "broken")
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("format", ["native", "bilm-tf"])
+def test_round_trip_is_exact(lm_folder, tmp_path, format):
+    elmo = Elmo.load(lm_folder, device="cpu")
+    elmo.save(tmp_path / "saved", format=format)
+    again = Elmo.load(tmp_path / "saved", device="cpu")
+    assert same_tensors(elmo, again)
+    assert again.config == elmo.config
+    assert again.vocabulary.words == elmo.vocabulary.words
+    assert again.checkpoint().checksum() == elmo.checkpoint().checksum()
+    for a, b in zip(elmo.encode(SENTENCES, "all"), again.encode(SENTENCES, "all"), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_published_to_native_and_back_is_the_same_file(lm_folder, tmp_path):
+    Elmo.load(lm_folder).save(tmp_path / "native")
+    Elmo.load(tmp_path / "native").save(tmp_path / "back", format="bilm-tf")
+    for name in ("weights.hdf5", "softmax.hdf5"):
+        with h5py.File(lm_folder / name) as old, h5py.File(tmp_path / "back" / name) as new:
+            names = []
+            old.visititems(
+                lambda n, item: names.append(n) if isinstance(item, h5py.Dataset) else None
+            )
+            assert names
+            for dataset in names:
+                np.testing.assert_array_equal(old[dataset][()], new[dataset][()])
+    written = json.loads((tmp_path / "back/options.json").read_text())
+    assert written == json.loads((lm_folder / "options.json").read_text())
+
+
+def test_native_folder_has_a_model_card(tiny, tmp_path):
+    tiny.save(tmp_path / "model")
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == [
+        "README.md", "config.json", "model.safetensors",
+    ]  # fmt: skip
+    card = (tmp_path / "model/README.md").read_text()
+    assert tiny.checkpoint().checksum() in card
+    assert f"{tiny.n_parameters:,}" in card
+
+
+def test_save_replaces_only_when_told(tiny, tmp_path):
+    tiny.save(tmp_path / "model")
+    with pytest.raises(OutputError, match="exists already"):
+        tiny.save(tmp_path / "model")
+    tiny.save(tmp_path / "model", overwrite=True)
+    assert same_tensors(tiny, Elmo.load(tmp_path / "model"))
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+    with pytest.raises(InputError, match="native, bilm-tf"):
+        tiny.save(tmp_path / "other", format="onnx")
+
+
+def test_a_failed_save_leaves_the_old_model(tiny, tmp_path, monkeypatch):
+    tiny.save(tmp_path / "model")
+    before = (tmp_path / "model/model.safetensors").read_bytes()
+
+    def full(*args, **keywords):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("elmokit.formats.native.save_file", full)
+    with pytest.raises(OutputError, match="no room on the disk"):
+        tiny.save(tmp_path / "model", overwrite=True)
+    assert (tmp_path / "model/model.safetensors").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+
+
+# What is found where
+
+
+def test_zip_archives(tiny, tiny_folder, tmp_path):
+    """NLPL's layout, and the same in a folder of the archive."""
+    for prefix in ("", "144/"):
+        path = tmp_path / f"{len(prefix)}.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.write(tiny_folder / "weights.hdf5", prefix + "model.hdf5")
+            archive.write(tiny_folder / "options.json", prefix + "options.json")
+            archive.writestr(prefix + "meta.json", "{}")
+            archive.writestr(prefix + "vocab.txt", "<S>\n</S>\n<UNK>\n")
+        elmo = Elmo.load(path)
+        assert same_tensors(tiny, elmo)
+        assert elmo.format == "bilm-tf HDF5 (ZIP)"
+        assert elmo.vocabulary is None  # a word list without a softmax says nothing
+
+
+def test_nlpl_folder_with_packed_vocabulary(lm_folder, tmp_path):
+    folder = shutil.copytree(lm_folder, tmp_path / "model")
+    with gzip.open(folder / "vocab.txt.gz", "wb") as file:
+        file.write((folder / "vocab.txt").read_bytes())
+    (folder / "vocab.txt").unlink()
+    (folder / "weights.hdf5").rename(folder / "any_name.hdf5")
+    assert len(Elmo.load(folder).vocabulary) == 10
+
+
+def test_published_file_names(tiny, tiny_folder, tmp_path):
+    name = "elmo_2x24_8_24cnn_2xhighway"
+    shutil.copy(tiny_folder / "options.json", tmp_path / f"{name}_options.json")
+    shutil.copy(tiny_folder / "weights.hdf5", tmp_path / f"{name}_weights.hdf5")
+    assert same_tensors(tiny, Elmo.load(tmp_path))
+
+
+def test_zipped_native(tiny, tmp_path):
+    tiny.save(tmp_path / "model")
+    archive = shutil.make_archive(tmp_path / "model", "zip", tmp_path / "model")
+    assert same_tensors(tiny, Elmo.load(archive))
+
+
+def test_names(tiny, tmp_path, monkeypatch):
+    tiny.save(tmp_path / "mine")
+    monkeypatch.setenv("ELMOKIT_MODELS", str(tmp_path))
+    assert same_tensors(tiny, Elmo.load("mine"))
+    with pytest.raises(ModelNotFoundError, match="no model 'yours'"):
+        Elmo.load("yours")
+
+
+def test_261_characters_as_well_as_262(broken, tiny):
+    options = copy.deepcopy(TINY)
+    options["char_cnn"]["n_characters"] = 261
+    options["n_tokens_vocab"] = 3
+    (broken / "options.json").write_text(json.dumps(options))
+    assert same_tensors(tiny, Elmo.load(broken))
+
+
+def test_one_layer_names(tmp_path):
+    """bilm-tf leaves MultiRNNCell/Cell0 out of the names of one-layer models."""
+    options = copy.deepcopy(TINY)
+    del options["lstm"]["n_layers"]
+    write_published(tmp_path / "a", options)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    with h5py.File(tmp_path / "b/weights.hdf5", "r+") as file:
+        for d in range(2):
+            file.move(f"RNN_{d}/RNN/MultiRNNCell/Cell0/LSTMCell", f"RNN_{d}/RNN/LSTMCell")
+            del file[f"RNN_{d}/RNN/MultiRNNCell"]
+    a, b = Elmo.load(tmp_path / "a"), Elmo.load(tmp_path / "b")
+    assert a.n_layers == 2
+    assert same_tensors(a, b)
+
+
+def test_forward_only_model(tmp_path, tiny_folder, tiny):
+    """A model trained with bidirectional false, under TensorFlow's own names."""
+    folder = shutil.copytree(tiny_folder, tmp_path / "forward")
+    with h5py.File(folder / "weights.hdf5", "r+") as file:
+        for layer in range(2):
+            old, new = f"RNN_0/RNN/MultiRNNCell/Cell{layer}", f"rnn/MultiRNNCell/Cell{layer}"
+            for a, b in (("W_0", "kernel"), ("B", "bias"), ("W_P_0", "projection/kernel")):
+                file[f"{new}/LSTMCell/{b}"] = file[f"{old}/LSTMCell/{a}"][()]
+        del file["RNN_0"], file["RNN_1"]
+    elmo = Elmo.load(folder)
+    assert elmo.dim == 8
+    for one, both in zip(elmo.encode(SENTENCES, "all"), tiny.encode(SENTENCES, "all"), strict=True):
+        np.testing.assert_allclose(one, both[..., :8], atol=1e-5)
+    elmo.save(tmp_path / "saved", format="bilm-tf")
+    assert same_tensors(elmo, Elmo.load(tmp_path / "saved"))
+    assert elmo.encode_sentences(["a b"], pooling="first-last").shape == (1, 8)
+
+
+def test_no_projections_where_widths_agree(tmp_path):
+    options = copy.deepcopy(TINY)
+    options["lstm"] |= {"dim": 24, "projection_dim": 24}
+    write_published(tmp_path / "a", options)
+    elmo = Elmo.load(tmp_path / "a")
+    assert "forward_layers.0.projection" not in elmo.checkpoint().tensors
+    assert "token_encoder.projection.weight" not in elmo.checkpoint().tensors
+    elmo.save(tmp_path / "b", format="bilm-tf")
+    assert same_tensors(elmo, Elmo.load(tmp_path / "b"))
+
+
+# ELMoForManyLangs
+
+
+def many_langs_folder(folder, word_dim=5, config_path="/home/somebody/cnn_tiny.json"):
+    """A model in that format, by that format's own names and order of gates."""
+    torch.manual_seed(0)
+    folder.mkdir()
+    characters = [*"abc日", "<bos>", "<eos>", "<oov>", "<pad>", "<bow>", "<eow>"]
+    words = ["<oov>", "<bos>", "<eos>", "<pad>", "cab"]
+    (folder / "config.json").write_text(json.dumps({"config_path": config_path}))
+    architecture = {
+        "encoder": {"name": "elmo", "projection_dim": 4, "cell_clip": 3, "proj_clip": 3, "dim": 6,
+                    "n_layers": 2},
+        "token_embedder": {"name": "cnn", "activation": "relu", "filters": [[1, 3], [2, 4]],
+                           "n_highway": 1, "word_dim": word_dim, "char_dim": 5,
+                           "max_characters_per_token": 20},
+    }  # fmt: skip
+    (folder / "cnn_tiny.json").write_text(json.dumps(architecture))
+    for name, items in (("char", characters), ("word", words)):
+        lines = "".join(f"{item}\t{i}\n" for i, item in enumerate(items))
+        (folder / f"{name}.dic").write_text(lines, encoding="utf-8")
+    embedder = {
+        "char_emb_layer.embedding.weight": torch.randn(10, 5),
+        "convolutions.0.weight": torch.randn(3, 5, 1),
+        "convolutions.0.bias": torch.randn(3),
+        "convolutions.1.weight": torch.randn(4, 5, 2),
+        "convolutions.1.bias": torch.randn(4),
+        "highways._layers.0.weight": torch.randn(14, 7),
+        "highways._layers.0.bias": torch.randn(14),
+        "projection.weight": torch.randn(4, 7 + word_dim),
+        "projection.bias": torch.randn(4),
+    }
+    if word_dim:
+        embedder["word_emb_layer.embedding.weight"] = torch.randn(5, word_dim)
+    encoder = {}
+    for direction in ("forward", "backward"):
+        for layer in range(2):
+            name = f"{direction}_layer_{layer}."
+            encoder |= {
+                name + "input_linearity.weight": torch.randn(24, 4),
+                name + "state_linearity.weight": torch.randn(24, 4),
+                name + "state_linearity.bias": torch.randn(24),
+                name + "state_projection.weight": torch.randn(4, 6),
+            }
+    torch.save(embedder, folder / "token_embedder.pkl")
+    torch.save(encoder, folder / "encoder.pkl")
+    return folder
+
+
+@pytest.mark.parametrize("word_dim", [0, 5])
+def test_many_langs_to_native(tmp_path, word_dim):
+    folder = many_langs_folder(tmp_path / "efml", word_dim)
+    elmo = Elmo.load(folder)
+    assert elmo.format == "ELMoForManyLangs (folder)"
+    vectors = elmo.encode(["cab 日 zzz", ""], "all")
+    assert vectors[0].shape == (3, 3, 8)
+    elmo.save(tmp_path / "native")
+    again = Elmo.load(tmp_path / "native")
+    assert same_tensors(elmo, again)
+    np.testing.assert_array_equal(vectors[0], again.encode(["cab 日 zzz", ""], "all")[0])
+    with pytest.raises(UnsupportedModelError, match="cannot hold"):
+        elmo.save(tmp_path / "published", format="bilm-tf")
+    archive = shutil.make_archive(tmp_path / "zipped", "zip", folder)
+    assert same_tensors(elmo, Elmo.load(archive))
+
+
+def test_many_langs_tables_are_reversible(tmp_path):
+    checkpoint = read_model(many_langs_folder(tmp_path / "efml"))
+    for name, table in (
+        ("token_embedder.pkl", many_langs._embedder_table(checkpoint.config)),
+        ("encoder.pkl", many_langs._encoder_table(checkpoint.config)),
+    ):
+        stored = torch.load(tmp_path / "efml" / name, weights_only=True)
+        assert {entry.foreign for entry in table} == set(stored)
+        for entry in table:
+            back = entry.write(*(checkpoint.tensors[n] for n in entry.native))
+            assert torch.equal(back, stored[entry.foreign])
+
+
+def test_many_langs_errors(tmp_path):
+    folder = many_langs_folder(tmp_path / "efml")
+    architecture = json.loads((folder / "cnn_tiny.json").read_text())
+    architecture["token_embedder"]["name"] = "lstm"
+    (folder / "cnn_tiny.json").write_text(json.dumps(architecture))
+    with pytest.raises(UnsupportedModelError, match="token_embedder 'lstm'"):
+        Elmo.load(folder)
+    architecture["token_embedder"] |= {"name": "cnn", "char_dim": 6}
+    (folder / "cnn_tiny.json").write_text(json.dumps(architecture))
+    with pytest.raises(ShapeError, match=r"char_dim = 6.*\(10, 6\).*\(10, 5\)"):
+        Elmo.load(folder)
+    (folder / "cnn_tiny.json").unlink()
+    with pytest.raises(FormatError, match="points to /home/somebody/cnn_tiny.json"):
+        Elmo.load(folder)
+
+
+def test_many_langs_released_architecture_is_known(tmp_path):
+    """The released archives leave their architecture file out; shapes are still checked."""
+    path = "/somewhere/cnn_50_100_512_4096_sample.json"
+    folder = many_langs_folder(tmp_path / "efml", config_path=path)
+    (folder / "cnn_tiny.json").unlink()
+    with pytest.raises(ShapeError, match=r"as built in.*char_dim = 50"):
+        Elmo.load(folder)
+
+
+def test_many_langs_pickle_cannot_run_code(tmp_path):
+    import pickle
+
+    folder = many_langs_folder(tmp_path / "efml")
+
+    class Evil:
+        def __reduce__(self):
+            return print, ("code was run",)
+
+    (folder / "encoder.pkl").write_bytes(pickle.dumps(Evil(), protocol=2))
+    with pytest.raises(FormatError, match="not a whole PyTorch state dict"):
+        Elmo.load(folder)
+
+
+def test_ideographic_space_in_a_dictionary(tmp_path):
+    folder = many_langs_folder(tmp_path / "efml")
+    text = (folder / "char.dic").read_text(encoding="utf-8").replace("日\t3", "3")
+    (folder / "char.dic").write_text(text, encoding="utf-8")
+    assert Elmo.load(folder).alphabet.characters[3] == "\u3000"
+
+
+# Bad files: one sentence each
+
+
+def test_missing_files(tmp_path, tiny_folder):
+    with pytest.raises(ModelNotFoundError, match="there is no model"):
+        Elmo.load(tmp_path / "nowhere")
+    with pytest.raises(ModelNotFoundError, match=r"there is no weights file .*nothing\.hdf5"):
+        Elmo.load(options=tiny_folder / "options.json", weights=tmp_path / "nothing.hdf5")
+    with pytest.raises(ModelNotFoundError, match="does not download"):
+        Elmo.load(options="https://example.org/options.json", weights="x")
+    with pytest.raises(InputError, match="both options= and weights="):
+        Elmo.load(options=tiny_folder / "options.json")
+    with pytest.raises(InputError, match="go with options="):
+        Elmo.load(tiny_folder, softmax="x")
+
+
+def test_nothing_known(tmp_path):
+    (tmp_path / "readme.txt").write_text("hello")
+    with pytest.raises(ModelNotFoundError) as caught:
+        Elmo.load(tmp_path)
+    for part in ("config.json and model.safetensors", "ELMoForManyLangs", "found readme.txt"):
+        assert part in str(caught.value)
+    with pytest.raises(FormatError, match="not a readable ZIP archive"):
+        Elmo.load(tmp_path / "readme.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"options.json is not valid JSON \(line 1, column 2"),
+        ("[1]", "holds a JSON list"),
+        ("{}", "no char_cnn"),
+        ('{"char_cnn": {}}', "has no 'lstm'"),
+        ('{"char_cnn": 3, "lstm": {}}', "wrong type"),
+        ('{"char_cnn": {"filters": "x"}, "lstm": {}}', "wrong type"),
+    ],
+)
+def test_bad_json(broken, text, message):
+    (broken / "options.json").write_text(text)
+    with pytest.raises((FormatError, UnsupportedModelError), match=message):
+        Elmo.load(broken)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "message"),
+    [
+        ("lstm", "dim", 25, r"lstm.dim = 25.*\(16, 100\).*\(16, 96\)"),
+        ("lstm", "projection_dim", 9, r"lstm.projection_dim = 9.*\(24, 9\).*\(24, 8\)"),
+        ("lstm", "n_layers", 3, "there should be a dataset RNN_0/RNN/MultiRNNCell/Cell2"),
+        ("lstm", "n_layers", 0, "n_layers must be 1 or more"),
+        (
+            "char_cnn",
+            "filters",
+            [[1, 4], [2, 9], [3, 12]],
+            r"filters\[1\] = \[2, 9\].*\(1, 2, 4, 9",
+        ),
+        ("char_cnn", "embedding", {"dim": 5}, r"embedding.dim = 5.*\(261, 5\).*\(261, 4\)"),
+        ("char_cnn", "n_highway", 3, "CNN_high_2/W_carry"),
+        ("char_cnn", "n_characters", 100, "n_characters 100; .* 261 .* or 262"),
+        ("char_cnn", "activation", "gelu", "relu or tanh, not gelu"),
+        ("char_cnn", "max_characters_per_token", 2, "max_characters must be at least 3"),
+    ],
+)
+def test_options_that_contradict_the_weights(broken, section, key, value, message):
+    options = copy.deepcopy(TINY)
+    options[section][key] = value
+    (broken / "options.json").write_text(json.dumps(options))
+    with pytest.raises((ShapeError, FormatError), match=message):
+        Elmo.load(broken)
+
+
+def test_truncated_hdf5(broken):
+    path = broken / "weights.hdf5"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(FormatError, match=r"weights.hdf5 is not a whole HDF5 file.*truncated"):
+        Elmo.load(broken)
+    path.write_bytes(b"")
+    with pytest.raises(FormatError, match="not a whole HDF5 file"):
+        Elmo.load(broken)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinite_weights(broken, value, tiny, tmp_path):
+    with h5py.File(broken / "weights.hdf5", "r+") as file:
+        file["CNN_high_1/b_carry"][3] = value
+    with pytest.raises(
+        FormatError, match="1 values that are NaN or infinite in CNN_high_1/b_carry"
+    ):
+        Elmo.load(broken)
+    with torch.no_grad():
+        tiny.bilm.forward_layers[1].bias[2] = value
+    tiny.save(tmp_path / "native")
+    with pytest.raises(FormatError, match=r"NaN or infinite in forward_layers\.1\.bias"):
+        Elmo.load(tmp_path / "native")
+
+
+def test_wrong_character_count(broken):
+    with h5py.File(broken / "weights.hdf5", "r+") as file:
+        rows = file["char_embed"][()]
+        del file["char_embed"]
+        file["char_embed"] = np.concatenate([rows, rows])
+    with pytest.raises(
+        ShapeError, match=r"char_embed should have the shape \(261, 4\).*\(522, 4\)"
+    ):
+        Elmo.load(broken)
+
+
+def test_broken_native(tiny, tmp_path):
+    tiny.save(tmp_path / "model")
+    config = json.loads((tmp_path / "model/config.json").read_text())
+
+    def with_config(change):
+        values = copy.deepcopy(config)
+        change(values)
+        (tmp_path / "model/config.json").write_text(json.dumps(values))
+        return tmp_path / "model"
+
+    with pytest.raises(FormatError, match="format_version 9"):
+        Elmo.load(with_config(lambda c: c.update(format_version=9)))
+    with pytest.raises(FormatError, match="unknown setting colour"):
+        Elmo.load(with_config(lambda c: c["context"].update(colour=1)))
+    with pytest.raises(ShapeError, match=r"backward_layers.0.bias of shape \(100,\).*\(96,\)"):
+        Elmo.load(with_config(lambda c: c["context"].update(cell_dim=25)))
+    with pytest.raises(FormatError, match="wrong type"):
+        Elmo.load(with_config(lambda c: c["context"].update(n_layers="two")))
+    with pytest.raises(ShapeError, match=r"no weights .*forward_layers\.2"):
+        Elmo.load(with_config(lambda c: c["context"].update(n_layers=3)))
+    weights = with_config(lambda c: None) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(FormatError, match="not a whole safetensors file"):
+        Elmo.load(tmp_path / "model")
+
+
+def test_all_wrong_settings_at_once():
+    with pytest.raises(ConfigError) as caught:
+        TokenEncoderConfig(filters=(), n_highway=-1, activation="gelu", character_dim=0)
+    for key in ("filters", "n_highway", "activation", "character_dim"):
+        assert f"token_encoder.{key}" in str(caught.value)
+    with pytest.raises(ConfigError, match=r"context\.n_layers"):
+        ContextConfig(n_layers=0)
+    with pytest.raises(ConfigError, match="3 weights"):
+        ModelConfig.from_dict({"mix": {"weights": [1.0]}})

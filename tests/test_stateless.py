@@ -1,0 +1,55 @@
+"""A sentence's vectors depend on the sentence alone."""
+
+import random
+
+import numpy as np
+import pytest
+
+from elmokit import Elmo
+
+WORDS = "the bank of river money deposit went sat by I to a naïve 日本 🙂 , . unbelievably".split()
+
+
+@pytest.fixture(scope="module")
+def small():
+    return Elmo.random("small", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    rng = random.Random(0)
+    return [[rng.choice(WORDS) for _ in range(rng.randint(0, 40))] for _ in range(70)]
+
+
+@pytest.fixture(scope="module")
+def alone(small, sentences):
+    return [small.encode([s], "all")[0] for s in sentences]
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64, None])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_batch_and_order_do_not_matter(small, sentences, alone, batch_size, shuffled):
+    order = list(range(len(sentences)))
+    if shuffled:
+        random.Random(1).shuffle(order)
+    together = small.encode([sentences[i] for i in order], "all", batch_size=batch_size)
+    for i, layers in zip(order, together, strict=True):
+        assert layers.shape == (3, len(sentences[i]), 256)
+        difference = np.abs(layers - alone[i])
+        assert difference.max(initial=0) < 1e-5
+        assert difference.mean() < 1e-6 if difference.size else True
+
+
+def test_history_does_not_matter(tiny):
+    text = "The bank of the river"
+    first = tiny.encode(text)
+    tiny.encode(["something else", "entirely"] * 10)
+    np.testing.assert_array_equal(tiny.encode(text), first)
+
+
+def test_batches_do_not_matter_with_clipping(tiny):
+    rng = random.Random(2)
+    sentences = [[rng.choice(WORDS) for _ in range(rng.randint(0, 30))] for _ in range(40)]
+    together = tiny.encode(sentences, "all")
+    for sentence, layers in zip(sentences, together, strict=True):
+        np.testing.assert_allclose(tiny.encode([sentence], "all")[0], layers, atol=1e-5, rtol=0)

@@ -1,0 +1,79 @@
+"""The word cache changes nothing but speed."""
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit import Elmo
+from elmokit.inference.word_cache import WordCache
+
+WORDS = [f"word{i}" for i in range(50)] + ["日本", "x" * 70, "", "🙂"]
+
+
+@pytest.fixture
+def counted(tiny):
+    """A cache of 20 words, and how many words went through the CNN."""
+    n_encoded = []
+
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = tiny.bilm.token_encoder
+
+        def forward(self, ids):
+            n_encoded.append(len(ids))
+            return self.inner(ids)
+
+    return WordCache(Counting(), tiny.alphabet, 8, max_bytes=20 * 8 * 4), n_encoded
+
+
+def test_bounded_and_right(tiny, counted):
+    cache, _ = counted
+    plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(WORDS, 50)))
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        some = rng.choice(len(WORDS), rng.integers(1, 30), replace=False)
+        vectors = cache.vectors([WORDS[i] for i in some])
+        np.testing.assert_allclose(vectors, plain[some], atol=2e-6)
+        assert len(cache) <= 20
+
+
+def test_least_recently_used_goes_first(counted):
+    cache, n_encoded = counted
+    cache.vectors(WORDS[:20])
+    cache.vectors(WORDS[:10])  # used again
+    cache.vectors(WORDS[20:30])  # 10 … 19 are dropped
+    n_encoded.clear()
+    cache.vectors(WORDS[:10] + WORDS[20:30])
+    assert n_encoded == []
+    cache.vectors(WORDS[10:12])
+    assert sum(n_encoded) == 2
+
+
+def test_more_words_than_fit(tiny, counted):
+    cache, _ = counted
+    assert cache.vectors(WORDS).shape == (54, 8)
+    assert len(cache) == 0
+
+
+def test_results_do_not_depend_on_it(tiny_folder):
+    texts = [" ".join(WORDS[i : i + 7]) for i in range(40)]
+    none = Elmo.load(tiny_folder, device="cpu", cache_mb=0)
+    some = Elmo.load(tiny_folder, device="cpu")
+    for _ in range(2):
+        for a, b in zip(none.encode(texts, "all"), some.encode(texts, "all"), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_forgets_when_the_weights_change(tiny):
+    before = tiny.encode("word", layers=0)
+    with torch.no_grad():
+        tiny.bilm.token_encoder.projection.bias += 1
+    np.testing.assert_allclose(tiny.encode("word", layers=0), before + 1, atol=1e-5)
+    tiny.bilm.token_encoder.projection.load_state_dict(
+        {
+            "weight": tiny.bilm.token_encoder.projection.weight,
+            "bias": tiny.bilm.token_encoder.projection.bias - 1,
+        }
+    )
+    np.testing.assert_allclose(tiny.encode("word", layers=0), before, atol=1e-5)
