@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 # Some virtual machines announce AMX without its working, and PyTorch then crashes on bfloat16.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
-import h5py  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
+import h5py
+import numpy as np
+import pytest
 
-from elmokit import Elmo  # noqa: E402
-from reference import Reference  # noqa: E402
+from elmokit import Elmo
+from reference import Reference
 
 TINY = {
     "lstm": {
@@ -127,3 +130,39 @@ def fixtures() -> Path:
     if not path.is_dir():
         pytest.fail(f"ELMOKIT_TEST_DATA is {folder}, but there is no folder {path}")
     return path
+
+
+@dataclass
+class Finished:
+    """What a command gave back."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def cli(capfd, monkeypatch):
+    """Run the command in this process, which is faster than starting one each time."""
+    from elmokit.cli.main import main
+
+    def run(*arguments) -> Finished:
+        capfd.readouterr()
+        monkeypatch.setattr(sys, "argv", ["elmokit", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        return Finished(caught.value.code or 0, *capfd.readouterr())
+
+    return run
+
+
+def run_process(*arguments, stdin: str | None = None, **keywords) -> Finished:
+    """Run the command in a process of its own, as a user does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "elmokit", *map(str, arguments)],
+        input=None if stdin is None else stdin.encode(),
+        capture_output=True,
+        timeout=120,
+        **keywords,
+    )
+    return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())

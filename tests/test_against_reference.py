@@ -29,7 +29,7 @@ def test_agrees_with_both_clips_active(tiny, tiny_reference):
 
 
 def test_carried_state_agrees(tiny, tiny_reference):
-    """Rows continue rows; a smaller batch uses the first rows; an empty sentence changes nothing."""
+    """Rows continue rows, a smaller batch the first ones; an empty sentence changes nothing."""
     batches = [SENTENCES[:3], [SENTENCES[5]], [[], SENTENCES[0], SENTENCES[1]], SENTENCES[2:6]]
     carried, states = CarriedState(), {}
     for batch in batches:

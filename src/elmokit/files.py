@@ -14,11 +14,16 @@ from elmokit.errors import OutputError
 
 
 @contextlib.contextmanager
-def new_file(path: Path) -> Iterator[Path]:
-    """A temporary name beside the path, renamed to it when all went well, else removed."""
+def new_file(path: Path, then: str = "run again") -> Iterator[Path]:
+    """A temporary name beside the path, renamed to it when all went well, else removed.
+
+    Args:
+        path: The final name.
+        then: What to do once there is room on the disk again, for the error.
+    """
     temporary = _beside(path)
     try:
-        with clear_errors(path):
+        with clear_errors(path, then):
             yield temporary
             os.replace(temporary, path)
     finally:
@@ -65,6 +70,19 @@ def clear_errors(path: Path, then: str = "run again") -> Iterator[None]:
     except OSError as error:
         number = error.errno or _number_in(str(error))
         raise OutputError(_sentence(path, number, error, then)) from error
+
+
+def reserve_space(path: Path, n_bytes: int) -> None:
+    """Claim room on the disk for an existing file to grow into; an OSError where there is none.
+
+    HDF5 crashes the whole process where a write fails for want of room, so that it has to be known
+    beforehand.
+    """
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+    elif shutil.disk_usage(path.parent).free < n_bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _sentence(path: Path, number: int | None, error: OSError, then: str) -> str:

@@ -20,6 +20,8 @@ from elmokit.progress import DelayedProgress
 
 _CPU_WINDOW_BYTES, _GPU_WINDOW_BYTES = 128 << 20, 1 << 30  # vectors held before they are written
 
+_CONTINUE = "continue with --resume"
+
 
 @dataclass(frozen=True)
 class EmbedOptions:
@@ -77,7 +79,7 @@ def embed_lines(
     writer = find_writer(output, options.write)
     spool, carried = _prepare(elmo, output, options)
     try:
-        with clear_errors(output, "continue with --resume"):
+        with clear_errors(output, _CONTINUE):
             spool.open(options.resume)
             resumed = len(spool)
             todo = _skip_done(iter(lines), spool, options)
@@ -95,7 +97,7 @@ def embed_lines(
                     spool.append([sentence for sentence, _ in window], arrays)
                     bar.advance(len(window))
             with (
-                new_file(output) as temporary,
+                new_file(output, _CONTINUE) as temporary,
                 DelayedProgress("writing", len(spool), "lines") as bar,
             ):
                 writer(temporary, spool, elmo.tokenizer, options.write, bar.advance)

@@ -14,6 +14,7 @@ import numpy as np
 
 from elmokit.embed.spool import Spool
 from elmokit.errors import InputError, MissingExtraError
+from elmokit.files import reserve_space
 from elmokit.text.tokenizers import Tokenizer
 
 
@@ -35,12 +36,14 @@ def write_hdf5(
     path: Path, spool: Spool, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
 ) -> None:
     """AllenNLP 0.9's layout: a dataset a line, and sentence_to_index."""
-    with h5py.File(path, "w") as file:
+    h5py.File(path, "w").close()
+    reserve_space(path, _hdf5_bytes(spool, options))
+    with h5py.File(path, "r+") as file:  # closing it gives back what was not needed
         for number, (sentence, array) in enumerate(spool):
             key = sentence if options.sentence_keys else str(number)
             try:
                 file.create_dataset(key, data=array)
-            except ValueError as error:
+            except (ValueError, TypeError) as error:
                 if not options.sentence_keys:
                     raise
                 raise InputError(
@@ -51,6 +54,16 @@ def write_hdf5(
         if not (options.forget_sentences or options.sentence_keys):
             index = file.create_dataset("sentence_to_index", (1,), h5py.string_dtype())
             index[0] = _sentence_to_index(spool.sentences())
+
+
+def _hdf5_bytes(spool: Spool, options: WriteOptions) -> int:
+    """More than the file can take: HDF5 adds some 370 bytes a dataset, and 1,100 a group."""
+    n = spool.n_tokens * spool.layout.token_bytes + 700 * len(spool) + (1 << 16)
+    if options.sentence_keys:  # each / makes a group
+        return n + sum(2000 * s.count("/") + 2 * len(s.encode()) for s in spool.sentences())
+    if options.forget_sentences:
+        return n
+    return n + len(_sentence_to_index(spool.sentences()).encode())
 
 
 def write_npz(

@@ -23,7 +23,7 @@ from elmokit.config import (
     TokenEncoderConfig,
 )
 from elmokit.errors import ConfigError, FormatError, ShapeError, UnsupportedModelError
-from elmokit.files import new_folder
+from elmokit.files import new_folder, reserve_space
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint, check_finite
 from elmokit.formats.source import Source, parse_json, read_text, require_file
 from elmokit.formats.tables import Entry, as_it_is, transposed, with_padding_row, write_all
@@ -401,6 +401,9 @@ def _hdf5(file: _File) -> Iterator[Any]:
 
 
 def _write_hdf5(path: Path, tensors: dict[str, Tensor]) -> None:
-    with h5py.File(path, "w") as file:
+    h5py.File(path, "w").close()
+    # some 400 bytes a dataset, 1,100 a group
+    reserve_space(path, sum(t.nbytes for t in tensors.values()) + 4096 * len(tensors))
+    with h5py.File(path, "r+") as file:  # closing it gives back what was not needed
         for name, tensor in tensors.items():
             file.create_dataset(name, data=tensor.contiguous().numpy())

@@ -39,14 +39,9 @@ class CharEncoder(nn.Module):
         super().__init__()
         self.config = config
         features = config.n_filters + config.word_dim
-        # row 0 is the zero vector of a token that is not there
-        self.character_embedding = nn.Embedding(
-            config.n_characters + 1, config.character_dim, padding_idx=0
-        )
+        self.character_embedding = _embedding(config.n_characters, config.character_dim)
         self.word_embedding = (
-            nn.Embedding(config.n_words + 1, config.word_dim, padding_idx=0)
-            if config.word_dim
-            else None
+            _embedding(config.n_words, config.word_dim) if config.word_dim else None
         )
         self.convolutions = nn.ModuleList(
             nn.Conv1d(config.character_dim, count, width) for width, count in config.filters
@@ -63,6 +58,8 @@ class CharEncoder(nn.Module):
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Draw fresh weights as bilm-tf does."""
+        if self.character_embedding.weight.is_meta:  # they will be loaded
+            return
         for embedding in (self.character_embedding, self.word_embedding):
             if embedding is not None:
                 nn.init.uniform_(embedding.weight, -1, 1)
@@ -102,3 +99,8 @@ class CharEncoder(nn.Module):
         if self.projection is not None:
             tokens = self.projection(tokens)
         return tokens.unflatten(0, shape) if len(shape) != 1 else tokens
+
+
+def _embedding(n: int, dim: int) -> nn.Embedding:
+    """N vectors behind a row 0 of zeros, for a token that is not there; not yet drawn."""
+    return nn.Embedding(n + 1, dim, padding_idx=0, _weight=torch.empty(n + 1, dim))

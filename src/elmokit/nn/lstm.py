@@ -57,6 +57,8 @@ class ProjectedLSTM(nn.Module):
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Draw fresh weights: Glorot-uniform over input and state together, as in TensorFlow."""
+        if self.bias.is_meta:  # they will be loaded
+            return
         rows = self.input_weight.shape[1] + self.output_dim
         bound = math.sqrt(6 / (rows + 4 * self.cell_dim))
         nn.init.uniform_(self.input_weight, -bound, bound)

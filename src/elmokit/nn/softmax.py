@@ -23,7 +23,14 @@ class FullSoftmax(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary_size, input_dim))
         self.bias = nn.Parameter(torch.empty(vocabulary_size))
-        nn.init.normal_(self.weight, 0, 1 / math.sqrt(input_dim))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw fresh weights as bilm-tf does."""
+        if self.bias.is_meta:  # they will be loaded
+            return
+        nn.init.normal_(self.weight, 0, 1 / math.sqrt(self.weight.shape[1]))
         nn.init.zeros_(self.bias)
 
     def forward(self, h: Tensor) -> Tensor:
