@@ -188,10 +188,26 @@ class Elmo:
         return self.tokenizer(text)
 
     @overload
-    def encode(self, texts: str, layers: Layers = ..., **keywords: Any) -> Array: ...
+    def encode(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
+        self,
+        texts: str,
+        layers: Layers = ...,
+        *,
+        dtype: npt.DTypeLike = ...,
+        batch_size: int | None = ...,
+        state: State = ...,
+        progress: bool | None = ...,
+    ) -> Array: ...
     @overload
     def encode(
-        self, texts: Sequence[Text], layers: Layers = ..., **keywords: Any
+        self,
+        texts: Sequence[Text],
+        layers: Layers = ...,
+        *,
+        dtype: npt.DTypeLike = ...,
+        batch_size: int | None = ...,
+        state: State = ...,
+        progress: bool | None = ...,
     ) -> list[Array]: ...
     def encode(
         self,

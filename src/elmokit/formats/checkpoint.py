@@ -82,7 +82,7 @@ class Checkpoint:
         for name in sorted(self.tensors):
             tensor = self.tensors[name]
             digest.update(f"{name} {tuple(tensor.shape)}\n".encode())
-            digest.update(tensor.detach().cpu().float().contiguous().numpy())
+            digest.update(tensor.detach().cpu().float().contiguous().numpy().data)
         return digest.hexdigest()
 
 

@@ -185,10 +185,9 @@ def _embedder_table(config: ModelConfig) -> list[Entry]:
             _highway(name + "bias", f"{native}highways.{k}.", "bias", (2 * f,), because),
         ]
     because = f"projection_dim = {p}, word_dim = {c.word_dim} and {because}"
-    shape = (p, f + c.word_dim)
     return [
         *table,
-        as_it_is("projection.weight", native + "projection.weight", shape, because),
+        as_it_is("projection.weight", native + "projection.weight", (p, f + c.word_dim), because),
         as_it_is("projection.bias", native + "projection.bias", (p,), because),
     ]
 

@@ -59,7 +59,7 @@ class Engine:
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return self.bilm.forward_layers[0].bias.device
+        return self.bilm.device
 
     def run(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,7 +41,7 @@ class LayerChoice:
             return cls((top,), False, top)
         if layers in ("average", "mix"):
             return cls(str(layers), False, top)
-        given = list(layers) if isinstance(layers, Sequence) else [layers]
+        given: list[Any] = list(layers) if isinstance(layers, Sequence) else [layers]
         if given and all(_is_layer(number, n_layers) for number in given):
             numbers = tuple(int(number) % n_layers for number in given)
             return cls(numbers, isinstance(layers, Sequence), max(numbers))
@@ -63,5 +64,6 @@ class LayerChoice:
 
 
 def _is_layer(number: object, n_layers: int) -> bool:
-    is_number = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    return is_number and -n_layers <= int(number) < n_layers  # type: ignore[call-overload]
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        return False
+    return -n_layers <= int(number) < n_layers

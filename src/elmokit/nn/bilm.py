@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -73,10 +74,15 @@ class BiLM(nn.Module):
         self.backward_layers = stack(reverse=True) if context.bidirectional else None
 
     @property
-    def directions(self) -> list[nn.ModuleList]:
+    def directions(self) -> list[list[ProjectedLSTM]]:
         """The stacks of LSTMs: forward, and backward where there is one."""
         stacks = [self.forward_layers, self.backward_layers]
-        return [stack for stack in stacks if stack is not None]
+        return [cast("list[ProjectedLSTM]", list(s)) for s in stacks if s is not None]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.directions[0][0].bias.device
 
     def zero_state(self, n: int) -> BiLMState:
         """The state before anything was read, for n sentences."""

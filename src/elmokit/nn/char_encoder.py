@@ -65,9 +65,12 @@ class CharEncoder(nn.Module):
                 nn.init.uniform_(embedding.weight, -1, 1)
                 embedding.weight[0] = 0
         for convolution in self.convolutions:
+            assert isinstance(convolution, nn.Conv1d)
+            assert convolution.bias is not None
             nn.init.uniform_(convolution.weight, -0.05, 0.05)
             nn.init.zeros_(convolution.bias)
         for highway in self.highways:
+            assert isinstance(highway, Highway)
             for linear in (highway.gate, highway.transform):
                 nn.init.normal_(linear.weight, 0, 1 / math.sqrt(self.config.n_filters))
                 nn.init.zeros_(linear.bias)

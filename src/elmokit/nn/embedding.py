@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -87,8 +87,10 @@ class ElmoEmbedding(nn.Module):
         rows = torch.from_numpy(self.alphabet.encode(words)).long()
         time = max(map(len, sentences), default=0)
         ids = rows.new_zeros(len(sentences), time, rows.shape[-1])
-        for row, part in zip(ids, rows.split(list(map(len, sentences))), strict=True):
-            row[: len(part)] = part
+        start = 0
+        for row, sentence in zip(ids, sentences, strict=True):
+            row[: len(sentence)] = rows[start : start + len(sentence)]
+            start += len(sentence)
         return ids
 
     def forward(self, batch: Tensor | Sequence[str | Sequence[str]]) -> ElmoOutput:
@@ -98,7 +100,7 @@ class ElmoEmbedding(nn.Module):
             raise InputError(
                 f"character ids have three dimensions (B, T, C), not the shape {tuple(ids.shape)}"
             )
-        ids = ids.to(self.bilm.token_encoder.character_embedding.weight.device)
+        ids = ids.to(self.bilm.device)
         mask = ids[..., 0] > 0
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
             layers = self._layers(ids, mask.sum(-1))
@@ -114,7 +116,7 @@ class ElmoEmbedding(nn.Module):
 
     def penalty(self) -> Tensor:
         """The L2 term of all mixes, to be added to the task's loss."""
-        return torch.stack([mix.penalty() for mix in self.mixes]).sum()
+        return torch.stack([cast(ScalarMix, mix).penalty() for mix in self.mixes]).sum()
 
     def _layers(self, ids: Tensor, lengths: Tensor) -> list[Tensor]:
         """Layers, each (B, T + 2, D), of ids (B, T, C) set between the sentence marks."""

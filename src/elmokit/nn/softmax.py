@@ -40,9 +40,9 @@ class FullSoftmax(nn.Module):
     def score(self, h: Tensor, targets: Tensor) -> Tensor:
         """Log-probabilities (N,) of given words (N,), never holding all logits at once."""
         rows = max(1, _LOGITS // len(self.bias))
-        scores = []
-        for some_h, some in zip(h.split(rows), targets.split(rows), strict=True):
-            logits = F.linear(some_h, self.weight, self.bias)
-            picked = logits.gather(-1, some[:, None]).squeeze(-1)
+        scores = [h.new_zeros(0)]
+        for start in range(0, len(h), rows):
+            logits = F.linear(h[start : start + rows], self.weight, self.bias)
+            picked = logits.gather(-1, targets[start : start + rows, None]).squeeze(-1)
             scores.append(picked - torch.logsumexp(logits, -1))
-        return torch.cat(scores) if scores else h.new_zeros(0)
+        return torch.cat(scores)
