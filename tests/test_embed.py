@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from conftest import run_process
-from elmokit import CarriedState
+from elmokit import CarriedState, Elmo
 from elmokit.embed.run import EmbedOptions, embed_lines
 from elmokit.embed.writers import WriteOptions
 from elmokit.errors import InputError, MissingExtraError, OutputError
@@ -98,7 +99,12 @@ def test_sentence_keys(tiny, tmp_path):
         for line in unique:
             assert file[line].shape == (3, len(line.split()), 16)
         assert "sentence_to_index" not in file
-    for lines, message in ((LINES, "line 3 is empty"), (["a", "b", "a"], "same as line 1")):
+    for lines, message in (
+        (LINES, "line 3 is empty, holds"),
+        (["a\0b"], "line 1 is empty, holds a NUL"),
+        (["a" * 65_001], "over 65,000 bytes"),
+        (["a", "b", "a"], "same as line 1"),
+    ):
         with pytest.raises(InputError, match=message):
             embed_lines(tiny, iter(lines), tmp_path / "out.hdf5", options)
         options = EmbedOptions(write=WriteOptions(sentence_keys=True), restart=True)
@@ -201,8 +207,28 @@ def test_resume_does_not_compute_again(tiny, tmp_path, monkeypatch, name):
     assert [" ".join(tokens) for tokens in seen] == lines[summary.resumed :]
     assert summary.sentences == 30
     assert [p.name for p in tmp_path.iterdir()] == [name]
+    monkeypatch.undo()
+    fresh = tmp_path / f"fresh-{name}"
+    embed_lines(tiny, iter(lines), fresh, EmbedOptions())
+    for a, b in zip(read_all(out), read_all(fresh), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
     if name == "out.hdf5":
         check_hdf5(out, tiny, lines)
+
+
+def read_all(path):
+    """Every line's array from any format."""
+    if path.suffix == ".hdf5":
+        with h5py.File(path) as file:
+            return [file[str(i)][()] for i in range(len(file) - 1)]
+    if path.suffix == ".npz":
+        with np.load(path) as file:
+            return [file[str(i)] for i in range(len(file.files) - 1)]
+    table = pytest.importorskip("pyarrow.parquet").read_table(path)
+    columns = [table[f"layer_{k}"].to_pylist() for k in range(3)]
+    return [
+        np.array(layers, np.float32).reshape(3, -1, 16) for layers in zip(*columns, strict=True)
+    ]
 
 
 def test_resume_wants_the_same_input_and_settings(tiny, tmp_path, monkeypatch):
@@ -221,6 +247,48 @@ def test_resume_wants_the_same_input_and_settings(tiny, tmp_path, monkeypatch):
             embed_lines(tiny, iter(lines), out, options)
     embed_lines(tiny, iter(LINES[:2]), out, EmbedOptions(restart=True))
     check_hdf5(out, tiny, LINES[:2])
+
+
+def test_resume_wants_the_same_model_config(tiny, tiny_folder, tmp_path, monkeypatch):
+    """The same weights with other settings are another model."""
+    monkeypatch.setattr("elmokit.embed.run._CPU_WINDOW_BYTES", 1)
+    out = tmp_path / "out.hdf5"
+    with pytest.raises(KeyboardInterrupt):
+        embed_lines(tiny, lines_that_stop(LINES, 4), out, EmbedOptions())
+    folder = shutil.copytree(tiny_folder, tmp_path / "other")
+    options = (folder / "options.json").read_text()
+    assert '"use_skip_connections": true' in options
+    (folder / "options.json").write_text(
+        options.replace('"use_skip_connections": true', '"use_skip_connections": false')
+    )
+    other = Elmo.load(folder, device="cpu")
+    with pytest.raises(InputError, match="begun with model config"):
+        embed_lines(other, iter(LINES), out, EmbedOptions(resume=True))
+    (tmp_path / "out.hdf5.partial/settings.json").write_text("{")
+    with pytest.raises(InputError, match="begun with model None"):
+        embed_lines(tiny, iter(LINES), out, EmbedOptions(resume=True))
+    with pytest.raises(InputError, match="not both"):
+        embed_lines(tiny, iter(LINES), out, EmbedOptions(resume=True, restart=True))
+
+
+def test_a_damaged_spool_is_not_patched_up(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("elmokit.embed.run._CPU_WINDOW_BYTES", 1)
+    out = tmp_path / "out.hdf5"
+    with pytest.raises(KeyboardInterrupt):
+        embed_lines(tiny, lines_that_stop(LINES, 4), out, EmbedOptions())
+    vectors = tmp_path / "out.hdf5.partial/vectors"
+    vectors.write_bytes(vectors.read_bytes()[:-128])
+    with pytest.raises(InputError, match="vectors is shorter than it was"):
+        embed_lines(tiny, iter(LINES), out, EmbedOptions(resume=True))
+
+
+def test_a_mistake_does_not_block_the_next_run(cli, tiny, tiny_folder, tmp_path):
+    corpus, out = tmp_path / "corpus.txt", tmp_path / "out.hdf5"
+    corpus.write_bytes(b"caf\xe9\n")
+    assert cli("embed", corpus, out, "-m", tiny_folder).returncode == 2
+    corpus.write_bytes("café\n".encode())
+    assert cli("embed", corpus, out, "-m", tiny_folder).returncode == 0
+    check_hdf5(out, tiny, ["café"])
 
 
 @pytest.mark.parametrize("cut", [1, 7, 8, 13])
@@ -273,6 +341,26 @@ def test_kill_9_and_resume(tiny, tiny_folder, tmp_path):
     check_hdf5(out, tiny, lines)
 
 
+def test_kill_9_while_writing_the_file(tiny, tiny_folder, tmp_path):
+    """What was half written is gone after the next run."""
+    corpus, out = tmp_path / "corpus.txt", tmp_path / "out.hdf5"
+    corpus.write_text("\n".join(LINES))
+    code = (
+        "import os, signal, elmokit.embed.writers as w, elmokit.cli.main as m; "
+        "w.WRITERS['.hdf5'] = lambda path, *a: (path.write_bytes(b'half'), "
+        "os.kill(os.getpid(), signal.SIGKILL)); m.main()"
+    )
+    command = ["embed", str(corpus), str(out), "-m", str(tiny_folder), "--resume"]
+    for _ in range(2):
+        killed = subprocess.run([sys.executable, "-c", code, *command])
+        assert killed.returncode == -signal.SIGKILL
+    finished = run_process(*command)
+    assert finished.returncode == 0, finished.stderr
+    assert "(6 from the run before)" in finished.stdout
+    check_hdf5(out, tiny, LINES)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["corpus.txt", "out.hdf5"]
+
+
 def test_ctrl_c(tiny_folder, tmp_path):
     corpus, out = tmp_path / "corpus.txt", tmp_path / "out.hdf5"
     corpus.write_text("a few words\n" * 200)
@@ -317,7 +405,7 @@ def test_disk_full(cli, tiny, tiny_folder, tmp_path, name, share):
     limit = int(500 * 5 * 3 * 16 * 4 * share)
     failed = run_process("embed", corpus, out, "-m", tiny_folder,
                          preexec_fn=lambda: limit_file_size(limit))  # fmt: skip
-    check_disk_full(failed.returncode, failed.stderr, tmp_path, name)
+    check_disk_full(failed.returncode, failed.stderr, tmp_path, name, kept=share > 1)
     assert cli("embed", corpus, out, "-m", tiny_folder, "--resume").returncode == 0
     if name == "out.hdf5":
         check_hdf5(out, tiny, lines)
@@ -340,14 +428,15 @@ def test_disk_full_while_writing_parquet(cli, tiny_folder, tmp_path, monkeypatch
     assert cli("embed", corpus, out, "-m", tiny_folder, "--resume").returncode == 0
 
 
-def check_disk_full(code, message, folder, name):
+def check_disk_full(code, message, folder, name, kept=True):
     assert code == 2, message
     assert "Traceback" not in message
     assert message.count("\n") == 1
     assert "no room on the disk" in message
     assert "--resume" in message
     assert (folder / name).read_text() == "old"
-    assert sorted(p.name for p in folder.iterdir()) == ["corpus.txt", name, f"{name}.partial"]
+    partial = [f"{name}.partial"] if kept else []  # where no line was done, there is none to keep
+    assert sorted(p.name for p in folder.iterdir()) == ["corpus.txt", name, *partial]
 
 
 # Bad input
@@ -386,10 +475,13 @@ def test_one_sentence_and_exit_2(
     assert not (tmp_path / "out.hdf5").exists()
 
 
-def test_invalid_utf8_loses_nothing(cli, tiny, tiny_folder, tmp_path):
+def test_invalid_utf8_loses_nothing(cli, monkeypatch, tiny, tiny_folder, tmp_path):
     corpus, out = tmp_path / "corpus.txt", tmp_path / "out.hdf5"
     corpus.write_bytes(b"fine\ncaf\xe9\n")
-    assert cli("embed", corpus, out, "-m", tiny_folder).returncode == 2
+    with monkeypatch.context() as context:  # a line at a time, so that the first one is kept
+        context.setattr("elmokit.embed.run._CPU_WINDOW_BYTES", 1)
+        assert cli("embed", corpus, out, "-m", tiny_folder).returncode == 2
+    assert "add --resume" in cli("embed", corpus, out, "-m", tiny_folder).stderr
     corpus.write_bytes("fine\ncafé\n".encode())
     done = cli("embed", corpus, out, "-m", tiny_folder, "--resume")
     assert done.returncode == 0, done.stderr
@@ -437,3 +529,26 @@ def test_summary(tiny, tmp_path):
     summary = embed_lines(tiny, iter(LINES), tmp_path / "out.npz", EmbedOptions())
     assert (summary.sentences, summary.tokens, summary.resumed) == (6, 17, 0)
     assert summary.bytes == os.path.getsize(tmp_path / "out.npz")
+
+
+def test_a_line_of_44177_tokens(cli, tiny_folder, tmp_path):
+    corpus, out = tmp_path / "corpus.txt", tmp_path / "out.hdf5"
+    corpus.write_text("short\n" + "word " * 44_177 + "\nshort\n")
+    done = cli("embed", corpus, out, "-m", tiny_folder, "--layers", "0")
+    assert done.returncode == 0, done.stderr
+    with h5py.File(out) as file:
+        assert file["1"].shape == (44_177, 16)
+        np.testing.assert_array_equal(file["0"][()], file["2"][()])
+
+
+def test_many_blank_lines_are_not_one_window(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("elmokit.embed.run._WINDOW_LINES", 10)
+    sizes, encode = [], tiny.encode
+
+    def watched(texts, *arguments, **keywords):
+        sizes.append(len(texts))
+        return encode(texts, *arguments, **keywords)
+
+    monkeypatch.setattr(tiny, "encode", watched)
+    embed_lines(tiny, iter([""] * 35), tmp_path / "out.hdf5", EmbedOptions())
+    assert sizes == [10, 10, 10, 5]

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from conftest import SENTENCES
-from elmokit import Elmo
+from elmokit import CarriedState, Elmo
 from elmokit.errors import InputError, OutOfMemoryError
-from elmokit.inference import engine as engine_module
+from elmokit.nn import ElmoEmbedding
 
 
 def test_shapes_types_and_order(tiny):
@@ -112,7 +112,7 @@ def test_spans_by_characters_and_tokens(tiny):
     by_token = tiny.encode_spans(text, [(3, 5)], unit="tokens", layers="all", pooling="max")
     assert by_token.shape == (1, 3, 16)
     assert tiny.encode_spans(text, []).shape == (0, 16)
-    for wrong in [(5, 5), (2, 3), (30, 40), (8, 2)]:
+    for wrong in [(5, 5), (2, 3), (30, 40), (8, 2), (-8, 20)]:
         with pytest.raises(InputError, match="covers no token"):
             tiny.encode_spans(text, [wrong])
     with pytest.raises(InputError, match="sentence of 5 tokens"):
@@ -140,10 +140,45 @@ def test_outputs_under_the_names_of_tf_hub(tiny):
     assert tiny.outputs([])["elmo"].shape == (0, 0, 16)
 
 
-@pytest.mark.parametrize("wrong", [[3], [["a", 3]], [["a", None]], [b"bytes"]])
-def test_wrong_texts(tiny, wrong):
-    with pytest.raises((InputError, TypeError)):
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        (["ok", 3], "3, a int"),
+        (["ok", ["a", 3]], "3, a int"),
+        (["ok", None], "None, a NoneType"),
+        (["ok", float("nan")], "nan, a float"),
+        (["ok", b"bytes"], "98, a int"),
+    ],
+)
+def test_wrong_texts(tiny, wrong, what):
+    with pytest.raises(InputError, match=f"text 1 is or holds {what}"):
         tiny.encode(wrong)
+    with pytest.raises(InputError, match=f"text 1 is or holds {what}"):
+        ElmoEmbedding(tiny)(wrong)
+
+
+def test_one_string_where_a_list_is_wanted(tiny):
+    for call in (tiny.outputs, tiny.warm_state, ElmoEmbedding(tiny)):
+        with pytest.raises(InputError, match="a list of texts, not one string"):
+            call("a string")
+
+
+def test_other_kinds_of_lists(tiny):
+    expected = tiny.encode(["a b", "c"])
+    for texts in (("a b", "c"), np.array(["a b", "c"]), [("a", "b"), np.array(["c"])]):
+        for a, b in zip(tiny.encode(texts), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+    (layers,) = tiny.encode(["a b"], layers=np.array([0, 2]))
+    assert layers.shape == (2, 2, 16)
+
+
+def test_copies_and_pickles(tiny):
+    import copy
+    import pickle
+
+    expected = tiny.encode("some words")
+    for again in (copy.deepcopy(tiny), pickle.loads(pickle.dumps(tiny))):
+        np.testing.assert_array_equal(again.encode("some words"), expected)
 
 
 def test_a_very_long_sentence(tiny, tiny_reference, monkeypatch):
@@ -175,9 +210,10 @@ def test_less_at_once_when_memory_runs_out(tiny, monkeypatch):
     for mine, theirs in zip(tiny.encode(SENTENCES, "all"), expected, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-5)
     assert max(sizes) > 2
+    assert sizes.count(max(sizes)) == 1  # it learned
     sizes.clear()
-    tiny.encode(SENTENCES)
-    assert max(sizes) <= 3  # it learned
+    tiny.encode(SENTENCES * 50)
+    assert sum(size > 2 for size in sizes) < 5
 
     def always(tokens, *rest):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to …")
@@ -191,12 +227,12 @@ def test_batches_hold_every_sentence_once():
     from elmokit.inference.batches import plan_batches
 
     lengths = [3, 50, 2, 2, 9, 1, 700, 3]
-    batches = list(plan_batches(lengths, max_tokens=20, max_sentences=3))
+    batches = list(plan_batches(range(8), lengths, max_tokens=20, max_sentences=3))
     assert sorted(i for batch in batches for i in batch) == list(range(8))
     for batch in batches:
         assert len(batch) <= 3
         assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 20
-    assert list(plan_batches([], 10, 10)) == []
+    assert list(plan_batches([], [], 10, 10)) == []
 
 
 def test_progress_bar_only_in_a_terminal_and_only_when_slow(tiny, capfd, monkeypatch):
@@ -226,5 +262,41 @@ def test_seeds():
     assert np.abs(same[0] - same[2]).max() > 1e-3
 
 
-def test_carried_batch_size_is_allennlps():
-    assert engine_module.CARRIED_BATCH_SIZE == 64
+def test_wrong_device(tiny_folder):
+    with pytest.raises(InputError, match="cannot use the device 'abacus'"):
+        Elmo.load(tiny_folder, device="abacus")
+
+
+def test_states_must_be_the_models_own(tiny):
+    other = Elmo.random("small", device="cpu")
+    carried = CarriedState()
+    other.encode(["a"], state=carried)
+    for state in (other.warm_state(), carried):
+        with pytest.raises(InputError, match="comes from another model"):
+            tiny.encode(["a"], state=state)
+    carried = CarriedState()
+    tiny.encode(["a", "b"], state=carried)
+    with pytest.raises(InputError, match="one row for every sentence, not 2"):
+        tiny.encode(["a", "b"], state=carried.rows(2, tiny.bilm))
+
+
+def test_carried_state_without_memory(tiny, monkeypatch):
+    def full(*arguments):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(tiny.bilm, "forward", full)
+    with pytest.raises(OutOfMemoryError, match="give a smaller batch_size"):
+        tiny.encode(["a", "b"], state=CarriedState())
+
+
+def test_carried_batches_are_of_64(tiny, monkeypatch):
+    """As AllenNLP's were, so that the 65th sentence continues the first."""
+    sizes, run = [], tiny.bilm.forward
+
+    def forward(tokens, *rest):
+        sizes.append(len(tokens))
+        return run(tokens, *rest)
+
+    monkeypatch.setattr(tiny.bilm, "forward", forward)
+    tiny.encode(["a"] * 150, state=CarriedState())
+    assert sizes == [64, 64, 22]

@@ -5,6 +5,7 @@ import gzip
 import json
 import shutil
 import zipfile
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -89,6 +90,31 @@ def test_save_replaces_only_when_told(tiny, tmp_path):
         tiny.save(tmp_path / "other", format="onnx")
 
 
+def test_overwriting_spares_what_is_no_model(tiny, tmp_path, monkeypatch):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/thesis.txt").write_text("three years")
+    with pytest.raises(OutputError, match=r"holds thesis\.txt, which is no part of a model"):
+        tiny.save(tmp_path / "results", overwrite=True)
+    assert (tmp_path / "results/thesis.txt").read_text() == "three years"
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(OutputError, match="give the name of a new folder"):
+        tiny.save(".")
+    tiny.save(tmp_path / "empty2")
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="give the name of a new folder"):
+        tiny.save(tmp_path / "file", overwrite=True)
+
+
+def test_mix_and_tokenizer_survive_the_published_format(tiny_folder, tmp_path):
+    elmo = Elmo.load(tiny_folder, tokenizer="english", device="cpu")
+    elmo.set_mix([1.0, 2.0, 3.0], gamma=0.5)
+    elmo.save(tmp_path / "saved", format="bilm-tf")
+    again = Elmo.load(tmp_path / "saved", device="cpu")
+    assert again.tokenizer.name == "english"
+    np.testing.assert_array_equal(again.encode("don't"), elmo.encode("don't"))
+
+
 def test_a_failed_save_leaves_the_old_model(tiny, tmp_path, monkeypatch):
     tiny.save(tmp_path / "model")
     before = (tmp_path / "model/model.safetensors").read_bytes()
@@ -119,6 +145,37 @@ def test_zip_archives(tiny, tiny_folder, tmp_path):
         assert same_tensors(tiny, elmo)
         assert elmo.format == "bilm-tf HDF5 (ZIP)"
         assert elmo.vocabulary is None  # a word list without a softmax says nothing
+
+
+@pytest.mark.parametrize(
+    ("root", "beside"),
+    [
+        ("a/b/", []),
+        ("model/", ["README.txt"]),
+        ("model/", ["__MACOSX/model/._model.hdf5", "__MACOSX/._model"]),
+        ("", ["__MACOSX/._model.hdf5", "._options.json", ".DS_Store"]),
+    ],
+)
+def test_odd_zip_archives(tiny, tiny_folder, tmp_path, root, beside):
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.write(tiny_folder / "weights.hdf5", root + "model.hdf5")
+        archive.write(tiny_folder / "options.json", root + "options.json")
+        for name in beside:
+            archive.writestr(name, "something else")
+    assert same_tensors(tiny, Elmo.load(tmp_path / "model.zip"))
+
+
+def test_models_in_folders_of_a_model_do_not_count(tiny, tiny_folder, tmp_path):
+    folder = shutil.copytree(tiny_folder, tmp_path / "model")
+    tiny.save(folder / "converted", format="bilm-tf")
+    assert same_tensors(tiny, Elmo.load(folder))
+
+
+def test_several_softmax_files_ask_which(lm_folder, tmp_path):
+    folder = shutil.copytree(lm_folder, tmp_path / "model")
+    shutil.copy(folder / "softmax.hdf5", folder / "softmax2.hdf5")
+    with pytest.raises(FormatError, match="several softmax or vocabulary files"):
+        Elmo.load(folder)
 
 
 def test_nlpl_folder_with_packed_vocabulary(lm_folder, tmp_path):
@@ -344,6 +401,38 @@ def test_missing_files(tmp_path, tiny_folder):
         Elmo.load(tiny_folder, softmax="x")
 
 
+def test_unreadable_archives(lm_folder, tmp_path):
+    folder = shutil.copytree(lm_folder, tmp_path / "model")
+    packed = bytearray(gzip.compress((folder / "vocab.txt").read_bytes()))
+    packed[12] ^= 0xFF
+    (folder / "vocab.txt").unlink()
+    (folder / "vocab.txt.gz").write_bytes(packed)
+    with pytest.raises(FormatError, match="vocab.txt.gz is damaged"):
+        Elmo.load(folder)
+    archive = bytearray(Path(shutil.make_archive(tmp_path / "x", "zip", lm_folder)).read_bytes())
+    at = archive.find(b"softmax")  # where a file's data begins is a little behind its name
+    archive[at + 40 : at + 80] = bytes(40)
+    (tmp_path / "bad.zip").write_bytes(archive)
+    with pytest.raises(FormatError, match="damaged"):
+        Elmo.load(tmp_path / "bad.zip")
+    with pytest.raises(ModelNotFoundError, match="there is no model ''"):
+        Elmo.load("")
+
+
+def test_big_endian_and_double_weights(broken, tiny):
+    with h5py.File(broken / "weights.hdf5", "r+") as file:
+        for name, kind in (("char_embed", ">f4"), ("CNN_proj/b_proj", "<f8")):
+            values = file[name][()]
+            del file[name]
+            file.create_dataset(name, data=values.astype(kind))
+    assert same_tensors(tiny, Elmo.load(broken))
+    with h5py.File(broken / "weights.hdf5", "r+") as file:
+        del file["CNN_proj/b_proj"]
+        file.create_group("CNN_proj/b_proj")
+    with pytest.raises(FormatError, match="should be a dataset"):
+        Elmo.load(broken)
+
+
 def test_nothing_known(tmp_path):
     (tmp_path / "readme.txt").write_text("hello")
     with pytest.raises(ModelNotFoundError) as caught:
@@ -451,8 +540,23 @@ def test_broken_native(tiny, tmp_path):
         Elmo.load(with_config(lambda c: c["context"].update(colour=1)))
     with pytest.raises(ShapeError, match=r"backward_layers.0.bias of shape \(100,\).*\(96,\)"):
         Elmo.load(with_config(lambda c: c["context"].update(cell_dim=25)))
-    with pytest.raises(FormatError, match="wrong type"):
-        Elmo.load(with_config(lambda c: c["context"].update(n_layers="two")))
+    for section, key, value, message in [
+        ("context", "n_layers", "two", "context.n_layers must be int, not 'two'"),
+        ("context", "n_layers", 2.0, "context.n_layers must be int, not 2.0"),
+        ("context", "skip_connections", "false", "must be bool, not 'false'"),
+        ("context", "forget_bias", "1", "must be float, not '1'"),
+        ("token_encoder", "filters", "x", "token_encoder.filters must be"),
+        ("token_encoder", "filters", [[1]], "token_encoder.filters must be"),
+        ("token_encoder", "n_characters", 100, "261 with the alphabet utf8, not 100"),
+        ("mix", "weights", ["a"], "mix.weights must be float, not 'a'"),
+        ("mix", "gamma", "x", "mix.gamma must be float"),
+    ]:
+        with pytest.raises(FormatError, match=message):
+            Elmo.load(with_config(lambda c, s=section, k=key, v=value: c[s].update({k: v})))
+    with pytest.raises(FormatError, match="context must be an object, not None"):
+        Elmo.load(with_config(lambda c: c.update(context=None)))
+    with pytest.raises(FormatError, match="config.tokenizer must be str, not 5"):
+        Elmo.load(with_config(lambda c: c.update(tokenizer=5)))
     with pytest.raises(ShapeError, match=r"no weights .*forward_layers\.2"):
         Elmo.load(with_config(lambda c: c["context"].update(n_layers=3)))
     weights = with_config(lambda c: None) / "model.safetensors"

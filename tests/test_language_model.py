@@ -85,6 +85,11 @@ def test_perplexity(lm):
         lm.perplexity([])
 
 
+def test_perplexity_of_a_diverged_model(lm):
+    lm._lm.softmax.weight *= 1e4
+    assert lm.perplexity(TEXTS).mean == math.inf
+
+
 def test_chunks_do_not_matter(lm, monkeypatch):
     whole = lm.score(TEXTS)
     monkeypatch.setattr("elmokit.nn.softmax._LOGITS", 25)  # two rows at a time

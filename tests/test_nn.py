@@ -56,11 +56,23 @@ def test_embedding_gives_what_encode_gives(tiny):
     np.testing.assert_allclose(from_text[0].detach(), first[0, :4].detach(), atol=1e-5)
 
 
+def test_ids_are_wide_enough_for_the_marks(tiny):
+    embedding = ElmoEmbedding(tiny).eval()
+    for sentences in ([[""]], [["", ""], ["a"]]):
+        (mix,), mask = embedding(sentences)
+        expected = np.concatenate(tiny.encode(sentences))
+        np.testing.assert_allclose(mix[mask].detach(), expected, atol=1e-5)
+    ids = torch.from_numpy(tiny.alphabet.encode(["a", "few", "words"], 50)).long()[None]
+    (mix,), _ = embedding(ids)  # ids of the full width, as AllenNLP's batch_to_ids gives
+    np.testing.assert_allclose(mix[0].detach(), tiny.encode("a few words"), atol=1e-5)
+
+
 def test_embedding_of_nothing(tiny):
     embedding = ElmoEmbedding(tiny)
-    (mix,), mask = embedding([[], []])
-    assert mix.shape == (2, 0, 16)
-    assert mask.shape == (2, 0)
+    for flavour in (False, "bilm-tf", "allennlp"):
+        (mix,), mask = ElmoEmbedding(tiny, layer_norm=flavour)([[], []])
+        assert mix.shape == (2, 0, 16)
+        assert mask.shape == (2, 0)
     with pytest.raises(InputError, match=r"\(B, T, C\)"):
         embedding(torch.zeros(2, 3, dtype=torch.long))
     with pytest.raises(ConfigError, match="n_outputs"):
@@ -178,7 +190,7 @@ def _train_one_step(rank, world, folder, store, results):
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{store}", rank=rank, world_size=world
     )
-    embedding = ElmoEmbedding(Elmo.load(folder, device="cpu"), dropout=0, trainable=rank >= 0)
+    embedding = ElmoEmbedding(Elmo.load(folder, device="cpu"), dropout=0, trainable=True)
     model = torch.nn.parallel.DistributedDataParallel(embedding)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     part = SENTENCES[rank::world]

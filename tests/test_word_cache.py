@@ -6,6 +6,7 @@ import torch
 
 from elmokit import Elmo
 from elmokit.inference.word_cache import WordCache
+from elmokit.nn import ElmoEmbedding
 
 WORDS = [f"word{i}" for i in range(50)] + ["日本", "x" * 70, "", "🙂"]
 
@@ -77,3 +78,35 @@ def test_forgets_when_the_weights_change(tiny):
         }
     )
     np.testing.assert_allclose(tiny.encode("word", layers=0), before, atol=1e-5)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_forgets_after_training(tiny, fused):
+    """A fused optimizer changes weights without PyTorch's counting it as a change."""
+    embedding = ElmoEmbedding(tiny, trainable=True, dropout=0)
+    tiny.encode("word", layers=0)
+    state = tiny.warm_state()
+    optimizer = torch.optim.AdamW(embedding.parameters(), lr=0.01, fused=fused)
+    (mix,), _ = embedding([["word"]])
+    mix.sum().backward()
+    optimizer.step()
+    embedding.eval()
+    expected = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(["word"])))
+    np.testing.assert_allclose(tiny.encode("word", layers=0)[:, :8], expected.detach(), atol=1e-6)
+    changed = tiny.warm_state().directions[0][1][1] - state.directions[0][1][1]
+    assert changed.abs().max() > 1e-4
+
+
+def test_forgets_changes_through_data(tiny):
+    before = tiny.encode("word", layers=0)
+    tiny.bilm.token_encoder.projection.bias.data.add_(1)
+    np.testing.assert_allclose(tiny.encode("word", layers=0), before + 1, atol=1e-5)
+
+
+def test_autocast_leaves_no_trace(tiny):
+    expected = tiny.encode("some words", "all")
+    tiny._engine.cache.clear()
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = tiny.encode("some words", "all")
+    for found in (inside, tiny.encode("some words", "all")):
+        np.testing.assert_array_equal(found, expected)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from elmokit.errors import ConfigError
 
@@ -47,6 +48,11 @@ class TokenEncoderConfig:
                 (self.n_highway >= 0, "n_highway", "0 or more"),
                 (self.character_dim > 0, "character_dim", "1 or more"),
                 (self.n_characters > 0, "n_characters", "1 or more"),
+                (
+                    self.alphabet != "utf8" or self.n_characters == N_BYTE_CHARACTERS,
+                    "n_characters",
+                    f"{N_BYTE_CHARACTERS} with the alphabet utf8",
+                ),
                 (
                     self.max_characters >= max(3, self.widest),
                     "max_characters",
@@ -161,20 +167,13 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ModelConfig:
         """The inverse of :meth:`to_dict`; every wrong name or type is a ConfigError."""
-        values = dict(values)
         parts: dict[str, Any] = {
             "token_encoder": TokenEncoderConfig,
             "context": ContextConfig,
             "mix": MixConfig,
         }
-        for name, kind in parts.items():
-            part = dict(values.get(name, {}))
-            if part.get("filters") is not None:
-                part["filters"] = tuple((int(w), int(n)) for w, n in part["filters"])
-            if part.get("weights") is not None:
-                part["weights"] = tuple(float(w) for w in part["weights"])
-            values[name] = _build(kind, name, part)
-        return _build(cls, "config", values)
+        built = {name: _build(kind, name, values.get(name, {})) for name, kind in parts.items()}
+        return _build(cls, "config", values | built)
 
 
 def published_size(name: str) -> ModelConfig:
@@ -189,17 +188,35 @@ def published_size(name: str) -> ModelConfig:
     )
 
 
-def _build(kind: Any, name: str, values: dict[str, Any]) -> Any:
-    known = {f.name for f in dataclasses.fields(kind)}
-    if unknown := sorted(set(values) - known):
+def _build(kind: Any, name: str, values: Any) -> Any:
+    """A dataclass from plain values, each checked against the field's type."""
+    if not isinstance(values, dict):
+        raise ConfigError(f"{name} must be an object, not {values!r}")
+    types = get_type_hints(kind)
+    if unknown := sorted(set(values) - set(types)):
         raise ConfigError(
             f"{name} has the unknown setting {', '.join(unknown)}; known are "
-            f"{', '.join(sorted(known))} (a newer ElmoKit may have written it)"
+            f"{', '.join(sorted(types))} (a newer ElmoKit may have written it)"
         )
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise ConfigError(f"{name} has a value of the wrong type: {error}") from error
+    typed = {key: _typed(value, types[key], f"{name}.{key}") for key, value in values.items()}
+    return kind(**typed)
+
+
+def _typed(value: Any, wanted: Any, name: str) -> Any:
+    """A value of JSON as the type a field asks for: lists become tuples, 3 becomes 3.0."""
+    options = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
+    for option in options:
+        if get_origin(option) is tuple and isinstance(value, list | tuple):
+            inner = get_args(option)
+            kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+            if len(kinds) == len(value):
+                return tuple(_typed(v, k, name) for v, k in zip(value, kinds, strict=True))
+        elif option is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        elif isinstance(option, type) and type(value) is option:
+            return value
+    shown = str(wanted) if len(options) > 1 or get_origin(wanted) else wanted.__name__
+    raise ConfigError(f"{name} must be {shown}, not {value!r}")
 
 
 def _check(name: str, rules: list[tuple[bool, str, str]], config: Any) -> None:

@@ -19,12 +19,12 @@ from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.pooling import check_pooling, pool, tokens_of_span
 from elmokit.inference.scoring import LanguageModel, Perplexity, Score, perplexity
-from elmokit.inference.states import CarriedState, StartState
+from elmokit.inference.states import CarriedState, StartState, check_state
 from elmokit.nn.bilm import BiLM, BiLMState
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.softmax import FullSoftmax
 from elmokit.progress import DelayedProgress
-from elmokit.text.tokenizers import Tokenizer, get_tokenizer
+from elmokit.text.tokenizers import Tokenizer, get_tokenizer, tokenize_all
 from elmokit.text.vocabulary import Vocabulary
 
 Text = str | Sequence[str]
@@ -75,8 +75,7 @@ class Elmo:
             _fill(softmax, checkpoint.tensors, SOFTMAX)
             vocabulary = Vocabulary(checkpoint.vocabulary or [])
             self._lm = LanguageModel(self._engine, softmax, vocabulary)
-        self._warm: BiLMState | None = None
-        self.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.to(_choose_device(device))
 
     @classmethod
     def load(
@@ -178,7 +177,6 @@ class Elmo:
         self.mix.to(device)
         if self._lm:
             self._lm.softmax.to(device)
-        self._warm = None
         return self
 
     # Vectors
@@ -196,7 +194,7 @@ class Elmo:
         dtype: npt.DTypeLike = ...,
         batch_size: int | None = ...,
         state: State = ...,
-        progress: bool | None = ...,
+        progress: bool = ...,
     ) -> Array: ...
     @overload
     def encode(
@@ -207,7 +205,7 @@ class Elmo:
         dtype: npt.DTypeLike = ...,
         batch_size: int | None = ...,
         state: State = ...,
-        progress: bool | None = ...,
+        progress: bool = ...,
     ) -> list[Array]: ...
     def encode(
         self,
@@ -217,7 +215,7 @@ class Elmo:
         dtype: npt.DTypeLike = np.float32,
         batch_size: int | None = None,
         state: State = "zero",
-        progress: bool | None = None,
+        progress: bool = True,
     ) -> Array | list[Array]:
         """A vector for every token.
 
@@ -238,7 +236,7 @@ class Elmo:
             asked for. An empty text gives no rows.
         """
         if isinstance(texts, str):
-            return self.encode([texts], layers, dtype=dtype, state=state)[0]
+            return self.encode([texts], layers, dtype=dtype, state=state, progress=progress)[0]
         sentences = self._tokens(texts)
         found: dict[int, Array] = {}
         with DelayedProgress("embedding", len(sentences), "sentences", progress) as bar:
@@ -256,7 +254,7 @@ class Elmo:
         dtype: npt.DTypeLike = np.float32,
         batch_size: int | None = None,
         state: State = "zero",
-        progress: bool | None = None,
+        progress: bool = True,
     ) -> Array:
         """One vector a sentence: (N, D), or (N, K, D) for several layers; zeros for an empty text.
 
@@ -273,11 +271,11 @@ class Elmo:
         check_pooling(pooling)
         if isinstance(texts, str):
             return self.encode_sentences(
-                [texts], layers, pooling=pooling, dtype=dtype, state=state
+                [texts], layers, pooling=pooling, dtype=dtype, state=state, progress=progress
             )[0]
         sentences = self._tokens(texts)
-        shape = LayerChoice.parse(layers, self.n_layers).shape(0, self.dim)
-        result = np.zeros((len(sentences), *shape[:-2], shape[-1]), dtype)
+        layer_shape = LayerChoice.parse(layers, self.n_layers).layer_shape
+        result = np.zeros((len(sentences), *layer_shape, self.dim), _float_type(dtype))
         with DelayedProgress("embedding", len(sentences), "sentences", progress) as bar:
             for some in self._run(sentences, layers, dtype, state, batch_size):
                 for i, vectors in some:
@@ -344,8 +342,7 @@ class Elmo:
             mix), default (B, D) (its mean over the real tokens) and sequence_len (B,). Padding is
             zero.
         """
-        if isinstance(texts, str):
-            raise InputError("outputs takes a list of texts, not one string")
+        dtype = _float_type(dtype)
         sentences = self._tokens(texts)
         lengths = np.array([len(s) for s in sentences], np.int32).reshape(len(sentences))
         shape = (len(sentences), int(lengths.max(initial=0)), self.dim)
@@ -353,11 +350,9 @@ class Elmo:
         padded = np.zeros((self.n_layers, *shape), np.float32)
         for i, layers in enumerate(stacked):
             padded[:, i, : lengths[i]] = layers
-        mixed = np.zeros(shape, np.float32)
-        if mixed.size:
-            tensors = [torch.from_numpy(layer) for layer in padded]
-            mixed = _cpu(self.mix)(tensors).detach().numpy()
-        named = {"word_emb": padded[0, ..., : self.config.context.projection_dim]}
+        shares = torch.softmax(self.mix.weights, 0).cpu().numpy()
+        mixed = float(self.mix.gamma) * np.tensordot(shares, padded, 1)
+        named: dict[str, Array] = {"word_emb": padded[0, ..., : self.config.context.projection_dim]}
         named |= {f"lstm_outputs{k}": padded[k] for k in range(1, self.n_layers)}
         named |= {
             "elmo": mixed,
@@ -372,8 +367,6 @@ class Elmo:
         self, texts: Sequence[Text], *, state: State = "zero", batch_size: int | None = None
     ) -> list[Score]:
         """Log-probability of every token, given what is before it and given what is after it."""
-        if isinstance(texts, str):
-            raise InputError("score takes a list of texts, not one string")
         lm = self._language_model()
         return lm.score(self._tokens(texts), self._start(state), batch_size)
 
@@ -432,7 +425,7 @@ class Elmo:
         """
         if format not in WRITERS:
             raise InputError(f"format must be one of {', '.join(WRITERS)}, not {format!r}")
-        WRITERS[format](self.checkpoint(), Path(folder), overwrite)
+        WRITERS[format](self.checkpoint(), Path(folder).expanduser(), overwrite)
 
     def checkpoint(self) -> Checkpoint:
         """The model's parts as they are now."""
@@ -447,26 +440,23 @@ class Elmo:
     # Inside
 
     def _tokens(self, texts: Iterable[Text]) -> list[list[str]]:
-        sentences = []
-        for number, text in enumerate(texts):
-            tokens = self.tokenizer(text) if isinstance(text, str) else list(text)
-            for token in tokens:
-                if not isinstance(token, str):
-                    raise InputError(
-                        f"text {number} holds {token!r}, a {type(token).__name__}; give strings, "
-                        "or lists of tokens that are strings"
-                    )
-            sentences.append(tokens)
-        return sentences
+        return tokenize_all(self.tokenizer, texts)
 
     def _start(self, state: State) -> StartState:
-        if isinstance(state, CarriedState | BiLMState):
+        if isinstance(state, CarriedState):
+            return state
+        if isinstance(state, BiLMState):
+            check_state(state, self.bilm)
+            if len(state) != 1:
+                raise InputError(
+                    f"a fixed start is one row for every sentence, not {len(state)}; use "
+                    "warm_state(), or a CarriedState for a row of its own each"
+                )
             return state
         if state == "zero":
             return None
         if state == "warm":
-            self._warm = self._warm or self.warm_state()
-            return self._warm
+            return self.warm_state()
         raise InputError(f"state must be zero, warm, or a state, not {state!r}")
 
     def _run(
@@ -481,9 +471,7 @@ class Elmo:
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be 1 or more, not {batch_size}")
         choice = LayerChoice.parse(layers, self.n_layers)
-        if np.dtype(dtype) not in (np.float32, np.float16):
-            raise InputError(f"dtype must be float32 or float16, not {np.dtype(dtype)}")
-        half = np.dtype(dtype) == np.float16
+        half = _float_type(dtype) == np.float16
 
         @torch.inference_mode()
         def to_arrays(batch: BatchResult) -> list[tuple[int, Array]]:
@@ -514,5 +502,18 @@ def _fill(module: torch.nn.Module, tensors: dict[str, torch.Tensor], prefix: str
     module.requires_grad_(False).eval()
 
 
-def _cpu(mix: ScalarMix) -> ScalarMix:
-    return ScalarMix(len(mix.weights), mix.weights.tolist(), float(mix.gamma), trainable=False)
+def _float_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    if np.dtype(dtype) not in (np.float32, np.float16):
+        raise InputError(f"dtype must be float32 or float16, not {np.dtype(dtype)}")
+    return np.dtype(dtype)
+
+
+def _choose_device(device: str | torch.device | None) -> torch.device:
+    """The device asked for, once it is known to work; a GPU where there is one by default."""
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).split("\n")[0]
+        raise InputError(f"cannot use the device {str(device)!r}: {reason}") from error
+    return torch.device(device)

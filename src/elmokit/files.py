@@ -1,4 +1,4 @@
-"""Writing so that a failure leaves the old result in place and no half of a new one."""
+"""Writing so that a failure leaves the old result in place, and no half of a new one."""
 
 from __future__ import annotations
 
@@ -7,36 +7,34 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from elmokit.errors import OutputError
 
 
 @contextlib.contextmanager
-def new_file(path: Path, then: str = "run again") -> Iterator[Path]:
-    """A temporary name beside the path, renamed to it when all went well, else removed.
+def new_folder(path: Path, overwrite: bool, own_names: Collection[str]) -> Iterator[Path]:
+    """A temporary folder, renamed to the path when all went well, else removed.
 
     Args:
         path: The final name.
-        then: What to do once there is room on the disk again, for the error.
+        overwrite: Whether a folder that is there may be replaced…
+        own_names: …and the files it may hold; with any other, it is left alone.
     """
-    temporary = _beside(path)
-    try:
-        with clear_errors(path, then):
-            yield temporary
-            os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def new_folder(path: Path, overwrite: bool = False) -> Iterator[Path]:
-    """The same for a folder and all in it."""
-    if path.exists() and not overwrite and (not path.is_dir() or any(path.iterdir())):
-        raise OutputError(
-            f"{path} exists already; choose another folder, or say overwrite=True (--force)"
-        )
+    if path.exists():
+        if not path.is_dir() or path.samefile(Path.cwd()):
+            raise OutputError(f"cannot write {path}: give the name of a new folder")
+        there = sorted(p.name for p in path.iterdir())
+        if there and not overwrite:
+            raise OutputError(
+                f"{path} exists already; choose another folder, or say overwrite=True (--force)"
+            )
+        if others := [name for name in there if name not in own_names]:
+            raise OutputError(
+                f"{path} holds {', '.join(others[:3])}, which is no part of a model and would be "
+                "lost; choose another folder"
+            )
     temporary, old = _beside(path), _beside(path)
     try:
         with clear_errors(path):

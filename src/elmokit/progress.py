@@ -20,14 +20,12 @@ class DelayedProgress:
         what: What is being done, a few words.
         total: How much there is to do, or None where that is not known.
         unit: What is counted.
-        show: False for never; True or None for a terminal only.
+        show: False for never; True for a terminal only.
     """
 
-    def __init__(
-        self, what: str, total: int | None, unit: str = "", show: bool | None = None
-    ) -> None:
+    def __init__(self, what: str, total: int | None, unit: str = "", show: bool = True) -> None:
         self._what, self._total, self._unit = what, total, unit
-        self._wanted = show is not False and sys.stderr.isatty()
+        self._wanted = show and sys.stderr.isatty()
         self._started = time.monotonic()
         self._done = 0
         self._bar: Progress | None = None

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.errors import InputError
-
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
 
@@ -40,16 +38,8 @@ def open_model(
     device: str | None = None,
 ) -> Elmo:
     """The model a command was asked to use."""
-    import torch
-
     from elmokit.elmo import Elmo
 
-    if device is not None:
-        try:
-            torch.zeros(1, device=device)
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).split("\n")[0]
-            raise InputError(f"cannot use the device {device!r}: {reason}") from error
     return Elmo.load(
         model, options=options_file, weights=weight_file, tokenizer=tokenizer, device=device
     )

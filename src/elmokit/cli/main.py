@@ -48,3 +48,6 @@ def main() -> None:
     except ElmoKitError as error:
         print(f"elmokit: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:  # of a kind nobody thought of; still no reason for a traceback
+        print(f"elmokit: {error}", file=sys.stderr)
+        sys.exit(2)

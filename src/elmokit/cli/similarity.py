@@ -37,13 +37,10 @@ def similarity(
     elmo = open_model(model, options_file, weight_file, tokenizer, device)
     names = layer_names(elmo.n_layers)
     if word is None:
-        columns = ["layer", "sentences"]
-        cosines = [sentence_similarity(elmo, first, second)]
+        rows = [("sentences", sentence_similarity(elmo, first, second))]
     else:
         pairs = word_similarity(elmo, first, second, word)
-        columns = ["layer", *(f"{word} {p.first + 1} ~ {word} {p.second + 1}" for p in pairs)]
-        cosines = [pair.cosines for pair in pairs]
-    rows = [[name, *(f"{c[k]:.3f}" for c in cosines)] for k, name in enumerate(names)]
-    print_table(columns, rows)
+        rows = [(f"{word} {p.first + 1} ~ {word} {p.second + 1}", p.cosines) for p in pairs]
+    print_table(["", *names], [[label, *(f"{c:.3f}" for c in row)] for label, row in rows])
     if word is not None:
         print("The number behind a word is its place in its sentence, in tokens from 1.")

@@ -38,8 +38,11 @@ def count_lines(path: Path | None) -> int | None:
     if path is None or not path.is_file():
         return None
     n, last = 0, b"\n"
-    with open(path, "rb") as file:
-        while block := file.read(1 << 24):
-            n += block.count(b"\n")
-            last = block[-1:]
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 24):
+                n += block.count(b"\n")
+                last = block[-1:]
+    except OSError:  # reading the lines themselves will say what is wrong
+        return None
     return n + (last != b"\n")

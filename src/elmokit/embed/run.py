@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,7 +15,7 @@ from elmokit.elmo import Elmo
 from elmokit.embed.spool import Layout, Spool, spool_folder
 from elmokit.embed.writers import WriteOptions, find_writer
 from elmokit.errors import InputError, OutputError
-from elmokit.files import clear_errors, new_file
+from elmokit.files import clear_errors
 from elmokit.inference.engine import CARRIED_BATCH_SIZE
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.states import CarriedState
@@ -20,6 +23,8 @@ from elmokit.progress import DelayedProgress
 
 _CPU_WINDOW_BYTES, _GPU_WINDOW_BYTES = 128 << 20, 1 << 30  # vectors held before they are written
 
+_WINDOW_LINES = 16_384
+_LONGEST_KEY = 65_000
 _CONTINUE = "continue with --resume"
 
 
@@ -96,11 +101,9 @@ def embed_lines(
                     )
                     spool.append([sentence for sentence, _ in window], arrays)
                     bar.advance(len(window))
-            with (
-                new_file(output, _CONTINUE) as temporary,
-                DelayedProgress("writing", len(spool), "lines") as bar,
-            ):
-                writer(temporary, spool, elmo.tokenizer, options.write, bar.advance)
+            with DelayedProgress("writing", len(spool), "lines") as bar:
+                writer(spool.new_output, spool, elmo.tokenizer, options.write, bar.advance)
+            os.replace(spool.new_output, output)
         summary = EmbedSummary(
             len(spool),
             spool.n_tokens,
@@ -111,7 +114,10 @@ def embed_lines(
         spool.remove()
         return summary
     finally:
+        spool.new_output.unlink(missing_ok=True)
         spool.close()
+        if spool.is_new and not len(spool):  # nothing to come back to: let nothing be in the way
+            spool.remove()
 
 
 def _prepare(elmo: Elmo, output: Path, options: EmbedOptions) -> tuple[Spool, CarriedState | None]:
@@ -121,6 +127,8 @@ def _prepare(elmo: Elmo, output: Path, options: EmbedOptions) -> tuple[Spool, Ca
         raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
     if output.is_dir():
         raise OutputError(f"cannot write {output}: it is a folder; give a file's name")
+    if options.resume and options.restart:
+        raise InputError("give --resume or --restart, not both")
     if folder.exists() and not (options.resume or options.restart):
         raise OutputError(
             f"an earlier run to {output} was stopped; add --resume to continue it, or --restart to "
@@ -136,14 +144,14 @@ def _prepare(elmo: Elmo, output: Path, options: EmbedOptions) -> tuple[Spool, Ca
             "a run with carried state cannot be resumed, as the state is lost; use --restart"
         )
     choice = LayerChoice.parse(options.layers, elmo.n_layers)
-    n_layers = len(choice.layers) if choice.stacked else 1
-    layout = Layout(n_layers, elmo.dim, choice.stacked, options.dtype)
-    mix = elmo.config.mix
+    layout = Layout(choice.layer_shape, elmo.dim, options.dtype)
+    checkpoint = elmo.checkpoint()
+    config = json.dumps(checkpoint.config.to_dict(), sort_keys=True).encode()
     settings: dict[str, Any] = {
-        "model": elmo.checkpoint().checksum(),
+        "model": checkpoint.checksum(),
+        "model config": hashlib.sha256(config).hexdigest(),
         "layers": choice.layers if isinstance(choice.layers, str) else list(choice.layers),
         "stacked": choice.stacked,
-        "mix": [*(mix.weights or ()), mix.gamma] if choice.layers == "mix" else None,
         "dtype": options.dtype,
         "state": options.state,
         "tokenizer": elmo.tokenizer.name,
@@ -159,8 +167,11 @@ def _skip_done(lines: Iterator[str], spool: Spool, options: EmbedOptions) -> Ite
     number = 0
     for number, line in enumerate(lines, 1):
         if options.write.sentence_keys:
-            if not line:
-                raise InputError(f"line {number} is empty, so that it cannot be a key")
+            if not line or "\0" in line or len(line.encode()) > _LONGEST_KEY:
+                raise InputError(
+                    f"line {number} is empty, holds a NUL, or has over {_LONGEST_KEY:,} bytes, so "
+                    "that it cannot be a key; leave out --use-sentence-keys"
+                )
             if line in seen:
                 raise InputError(
                     f"line {number} is the same as line {seen[line]}, so that it cannot be a key; "
@@ -197,7 +208,8 @@ def _windows(
         tokens = elmo.tokenize(line)
         window.append((line, tokens))
         size += len(tokens) * layout.token_bytes
-        if size >= budget and len(window) % multiple == 0:
+        full = size >= budget or len(window) >= _WINDOW_LINES
+        if full and len(window) % multiple == 0:
             yield window
             window, size = [], 0
     if window:

@@ -7,6 +7,7 @@ behind the last index entry is an unfinished write, and is cut off when the spoo
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -25,21 +26,21 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Layout:
-    """The form of every sentence's array: (T, D), or (K, T, D) where stacked."""
+    """The form of every sentence's array: (T, D), or (K, T, D) for several layers."""
 
-    n_layers: int
+    layer_shape: tuple[int, ...]
+    """(K,), or () for one layer."""
     dim: int
-    stacked: bool
     dtype: str
 
     def shape(self, n_tokens: int) -> tuple[int, ...]:
         """Shape of one sentence's array."""
-        return (self.n_layers, n_tokens, self.dim) if self.stacked else (n_tokens, self.dim)
+        return (*self.layer_shape, n_tokens, self.dim)
 
     @property
     def token_bytes(self) -> int:
         """Bytes one token takes."""
-        return self.n_layers * self.dim * np.dtype(self.dtype).itemsize
+        return math.prod(self.shape(1)) * np.dtype(self.dtype).itemsize
 
 
 class Spool:
@@ -57,6 +58,7 @@ class Spool:
         self.settings = settings
         self._index: Array = np.zeros(0, _ENTRY)
         self._files: dict[str, BinaryIO] = {}
+        self.is_new = False  # true once it is known that no earlier run has left anything
 
     def __len__(self) -> int:
         return len(self._index)
@@ -66,11 +68,17 @@ class Spool:
         """Tokens of all sentences done."""
         return int(self._index["tokens"].sum(dtype=np.int64))
 
+    @property
+    def new_output(self) -> Path:
+        """Where the final file is written before it is renamed."""
+        return self.folder / "output"
+
     def open(self, resume: bool) -> None:
         """Start afresh, or go on where a killed run stopped."""
         header = self.folder / "settings.json"
         if resume and header.is_file():
-            self._check_settings(json.loads(header.read_text(encoding="utf-8")))
+            self._check_settings(header)
+            self.new_output.unlink(missing_ok=True)
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir()
@@ -88,8 +96,14 @@ class Spool:
         }
         for name, size in sizes.items():
             self._files[name] = open(self.folder / name, "r+b")  # noqa: SIM115
+            if self._files[name].seek(0, os.SEEK_END) < size:
+                raise InputError(
+                    f"{self.folder}/{name} is shorter than it was, so that the run that was "
+                    "stopped cannot be continued; use --restart to begin anew"
+                )
             self._files[name].truncate(size)
             self._files[name].seek(size)
+        self.is_new = not len(self)
 
     def append(self, sentences: Sequence[str], arrays: Sequence[Array]) -> None:
         """Add finished sentences; when this returns, they survive a kill."""
@@ -139,7 +153,11 @@ class Spool:
             self._files[name].flush()
             os.fsync(self._files[name].fileno())
 
-    def _check_settings(self, found: dict[str, Any]) -> None:
+    def _check_settings(self, header: Path) -> None:
+        try:
+            found = json.loads(header.read_text(encoding="utf-8"))
+        except ValueError:
+            found = {}
         for key, wanted in self.settings.items():
             if found.get(key) != wanted:
                 raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from collections.abc import Callable, Iterable
@@ -63,7 +64,7 @@ def _hdf5_bytes(spool: Spool, options: WriteOptions) -> int:
         return n + sum(2000 * s.count("/") + 2 * len(s.encode()) for s in spool.sentences())
     if options.forget_sentences:
         return n
-    return n + len(_sentence_to_index(spool.sentences()).encode())
+    return n + sum(len(json.dumps(sentence)) + 20 for sentence in spool.sentences())
 
 
 def write_npz(
@@ -95,11 +96,11 @@ def write_parquet(
     layout = spool.layout
     number_type = pa.float16() if layout.dtype == "float16" else pa.float32()
     vector_type = pa.list_(number_type, layout.dim)
-    names = [f"layer_{k}" for k in spool.settings["layers"]] if layout.stacked else ["vectors"]
+    stacked = bool(layout.layer_shape)
+    names = [f"layer_{k}" for k in spool.settings["layers"]] if stacked else ["vectors"]
     fields = [pa.field("line", pa.int64())]
     if not options.forget_sentences:
-        fields += [pa.field("sentence", pa.string())]
-    fields += [pa.field("tokens", pa.list_(pa.string()))]
+        fields += [pa.field("sentence", pa.string()), pa.field("tokens", pa.list_(pa.string()))]
     fields += [pa.field(name, pa.list_(vector_type)) for name in names]
     schema = pa.schema(fields)
 
@@ -107,11 +108,11 @@ def write_parquet(
         columns = [pa.array(range(first, first + len(rows)), pa.int64())]
         if not options.forget_sentences:
             columns.append(pa.array([sentence for sentence, _ in rows], pa.string()))
-        columns.append(pa.array([tokenizer(s) for s, _ in rows], pa.list_(pa.string())))
+            columns.append(pa.array([tokenizer(s) for s, _ in rows], pa.list_(pa.string())))
         lengths = [array.shape[-2] for _, array in rows]
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
         for k in range(len(names)):
-            parts = [array[k] if layout.stacked else array for _, array in rows]
+            parts = [array[k] if stacked else array for _, array in rows]
             flat = pa.array(np.concatenate(parts).reshape(-1), number_type)
             vectors = pa.FixedSizeListArray.from_arrays(flat, layout.dim)
             columns.append(pa.ListArray.from_arrays(offsets, vectors))
@@ -160,8 +161,7 @@ def find_writer(path: Path, options: WriteOptions) -> Writer:
 
 def _sentence_to_index(sentences: Iterable[str]) -> str:
     """JSON from each sentence to its last line number, as a string like the keys."""
-    pairs = (
-        f"{json.dumps(sentence)}: {json.dumps(str(number))}"
-        for number, sentence in enumerate(sentences)
-    )
-    return "{" + ", ".join(pairs) + "}"
+    text = io.StringIO()  # all sentences at once in memory, but only once
+    for number, sentence in enumerate(sentences):
+        text.write(f'{", " if number else "{"}{json.dumps(sentence)}: "{number}"')
+    return (text.getvalue() or "{") + "}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from elmokit.errors import ModelNotFoundError
 from elmokit.formats import bilm_tf, many_langs, native
 from elmokit.formats.checkpoint import Checkpoint
-from elmokit.formats.source import Source
+from elmokit.formats.source import sources
 
 READERS = (native, many_langs, bilm_tf)
 WRITERS = {"native": native.write, "bilm-tf": bilm_tf.write}
@@ -24,15 +24,17 @@ def bundled_models() -> list[str]:
 
 def find_model(model: str | Path) -> Path:
     """A path, or the place of a name: in the package, or in a folder of $ELMOKIT_MODELS."""
-    path = Path(model).expanduser()
-    if path.exists():
-        return path
-    name = str(model)
+    path, name = Path(model).expanduser(), str(model)
+    try:
+        if name.strip() and path.exists():
+            return path
+    except OSError as error:
+        raise ModelNotFoundError(f"cannot read {path}: {error.strerror}") from error
     folders = [
         _BUNDLED,
         *map(Path, filter(None, os.environ.get("ELMOKIT_MODELS", "").split(os.pathsep))),
     ]
-    if "/" not in name:
+    if name.strip() and "/" not in name:
         for folder in folders:
             for candidate in (folder / name, folder / f"{name}.zip"):
                 if candidate.exists():
@@ -47,11 +49,13 @@ def find_model(model: str | Path) -> Path:
 def read_model(model: str | Path) -> Checkpoint:
     """A model of any known format from a folder, a ZIP archive or a name."""
     path = find_model(model)
-    source = Source(path)
-    for reader in READERS:
-        if reader.matches(source):
-            return reader.read(source).check()
+    places = sources(path)
+    for source in places:
+        for reader in READERS:
+            if reader.matches(source):
+                return reader.read(source).check()
     looked = "; ".join(reader.LOOKS_FOR for reader in READERS)
-    found = ", ".join(source.names[:8]) or "nothing"
-    more = f" and {len(source.names) - 8} more" if len(source.names) > 8 else ""
+    names = places[0].all_names
+    found = ", ".join(names[:8]) or "nothing"
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     raise ModelNotFoundError(f"{path} is not a model: looked for {looked}; found {found}{more}")

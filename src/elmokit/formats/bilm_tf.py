@@ -1,32 +1,31 @@
-"""The published layout: options.json and HDF5 weights, as AllenNLP, bilm-tf and NLPL give them.
-
-Numerics and names are described in docs/formats.md.
-"""
+"""The published format: options.json and HDF5 weights, as AllenNLP, bilm-tf and NLPL give them."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import h5py
+import numpy as np
 import torch
 from torch import Tensor
 
-from elmokit.config import (
-    N_BYTE_CHARACTERS,
-    ContextConfig,
-    ModelConfig,
-    TokenEncoderConfig,
-)
-from elmokit.errors import ConfigError, FormatError, ShapeError, UnsupportedModelError
+from elmokit.config import ModelConfig
+from elmokit.errors import FormatError, ShapeError, UnsupportedModelError
 from elmokit.files import new_folder, reserve_space
-from elmokit.formats.checkpoint import SOFTMAX, Checkpoint, check_finite
+from elmokit.formats.bilm_tf_layout import (
+    read_options,
+    softmax_table,
+    weights_table,
+    write_options,
+)
+from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint, check_finite
 from elmokit.formats.source import Source, parse_json, read_text, require_file
-from elmokit.formats.tables import Entry, as_it_is, transposed, with_padding_row, write_all
+from elmokit.formats.tables import Entry, write_all
 
 LOOKS_FOR = "an options JSON and an HDF5 weights file (AllenNLP, bilm-tf, NLPL)"
 
@@ -76,12 +75,18 @@ def read(source: Source) -> Checkpoint:
     vocabularies = [n for n in source.names if n in ("vocab.txt", "vocab.txt.gz")] or [
         n for n in source.names if "vocab" in n and n.endswith((".txt", ".txt.gz"))
     ]
-    softmax = _at(source, softmaxes[0]) if len(softmaxes) == 1 else None
+    if len(softmaxes) > 1 or (softmaxes and len(vocabularies) > 1):
+        raise FormatError(
+            f"{source.path} has several softmax or vocabulary files "
+            f"({', '.join(softmaxes + vocabularies)}); say which with options=, weights=, softmax= "
+            "and vocabulary="
+        )
+    softmax = _at(source, softmaxes[0]) if softmaxes else None
     return _read(
         _at(source, options[0]),
         _at(source, weights[0]),
         softmax,
-        _at(source, vocabularies[0]) if len(vocabularies) == 1 else None,
+        _at(source, vocabularies[0]) if softmax and vocabularies else None,
         f"bilm-tf HDF5 ({source.kind})",
         str(source.path),
     )
@@ -125,12 +130,12 @@ def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None
     if context.forget_bias != 1:
         raise UnsupportedModelError("the bilm-tf layout needs a forget bias of 1; save it natively")
     tensors = {k: v.detach().float().cpu() for k, v in checkpoint.tensors.items()}
-    with new_folder(folder, overwrite) as new:
-        options = json.dumps(_write_options(checkpoint.config), indent=2)
+    with new_folder(folder, overwrite, MODEL_FILES) as new:
+        options = json.dumps(write_options(checkpoint.config), indent=2)
         (new / "options.json").write_text(options + "\n", encoding="utf-8")
-        _write_hdf5(new / "weights.hdf5", write_all(_table(checkpoint.config), tensors))
+        _write_hdf5(new / "weights.hdf5", write_all(weights_table(checkpoint.config), tensors))
         if checkpoint.config.vocabulary_size:
-            _write_hdf5(new / "softmax.hdf5", write_all(_softmax_table(checkpoint.config), tensors))
+            _write_hdf5(new / "softmax.hdf5", write_all(softmax_table(checkpoint.config), tensors))
         if checkpoint.vocabulary is not None:
             lines = "".join(word + "\n" for word in checkpoint.vocabulary)
             (new / "vocab.txt").write_text(lines, encoding="utf-8")
@@ -146,7 +151,7 @@ def _is_hdf5(name: str) -> bool:
 
 def _options_names(source: Source) -> list[str]:
     exact = [name for name in source.names if name == "options.json"]
-    return exact or [n for n in source.names if n.endswith("options.json") and "/" not in n]
+    return exact or [name for name in source.names if name.endswith("options.json")]
 
 
 def _read(
@@ -160,171 +165,15 @@ def _read(
     vocabulary = None if vocabulary_file is None else _read_vocabulary(vocabulary_file)
     options = parse_json(options_file.text(), options_file.label)
     with _hdf5(weights_file) as file:
-        config = _read_options(options, options_file.label, bidirectional="rnn" not in file)
-        tensors = _read_tensors(file, _table(config), options_file.label, weights_file.label)
+        config = read_options(options, options_file.label, bidirectional="rnn" not in file)
+        tensors = _read_tensors(file, weights_table(config), options_file.label, weights_file.label)
     if softmax_file is not None:
         with _hdf5(softmax_file) as file:
             config = _with_softmax(config, file, softmax_file, vocabulary, vocabulary_file)
             tensors |= _read_tensors(
-                file, _softmax_table(config), options_file.label, softmax_file.label
+                file, softmax_table(config), options_file.label, softmax_file.label
             )
     return Checkpoint(config, tensors, vocabulary, format=format_name, source=source)
-
-
-def _read_options(options: dict[str, Any], label: str, bidirectional: bool) -> ModelConfig:
-    """Settings from options.json; keys only training needs are passed over."""
-    if "char_cnn" not in options:
-        raise UnsupportedModelError(
-            f"{label} has no char_cnn: a model of whole words, not of characters, is not an ELMo"
-        )
-    try:
-        cnn, lstm = options["char_cnn"], options["lstm"]
-        n_characters = int(cnn.get("n_characters", N_BYTE_CHARACTERS))
-        if n_characters not in (N_BYTE_CHARACTERS, N_BYTE_CHARACTERS + 1):
-            raise ShapeError(
-                f"{label} has char_cnn.n_characters {n_characters}; a model of UTF-8 bytes has "
-                f"{N_BYTE_CHARACTERS} (in training) or {N_BYTE_CHARACTERS + 1} (in prediction)"
-            )
-        return ModelConfig(
-            token_encoder=TokenEncoderConfig(
-                filters=tuple((int(width), int(count)) for width, count in cnn["filters"]),
-                n_highway=int(cnn.get("n_highway") or 0),
-                character_dim=int(cnn["embedding"]["dim"]),
-                max_characters=int(cnn.get("max_characters_per_token", 50)),
-                activation=str(cnn.get("activation", "relu")),
-            ),
-            context=ContextConfig(
-                n_layers=int(lstm.get("n_layers", 1)),
-                cell_dim=int(lstm["dim"]),
-                projection_dim=int(lstm["projection_dim"]),
-                cell_clip=float(lstm["cell_clip"]) if lstm.get("cell_clip") else None,
-                proj_clip=float(lstm["proj_clip"]) if lstm.get("proj_clip") else None,
-                skip_connections=bool(lstm.get("use_skip_connections", False)),
-                bidirectional=bidirectional,
-            ),
-        )
-    except KeyError as error:
-        raise FormatError(f"{label} has no {error}; it is not an ELMo options file") from error
-    except (TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise FormatError(f"{label}: {error}") from error
-        raise FormatError(f"{label} has a value of the wrong type: {error}") from error
-
-
-def _write_options(config: ModelConfig) -> dict[str, Any]:
-    encoder, context = config.token_encoder, config.context
-    lstm: dict[str, Any] = {
-        "use_skip_connections": context.skip_connections,
-        "projection_dim": context.projection_dim,
-        "dim": context.cell_dim,
-        "n_layers": context.n_layers,
-    }
-    for key, value in (("cell_clip", context.cell_clip), ("proj_clip", context.proj_clip)):
-        if value is not None:
-            lstm[key] = int(value) if value == int(value) else value
-    return {
-        "lstm": lstm,
-        "char_cnn": {
-            "activation": encoder.activation,
-            "filters": [list(pair) for pair in encoder.filters],
-            "n_highway": encoder.n_highway,
-            "embedding": {"dim": encoder.character_dim},
-            "n_characters": N_BYTE_CHARACTERS + 1,
-            "max_characters_per_token": encoder.max_characters,
-        },
-    }
-
-
-def _table(config: ModelConfig) -> list[Entry]:
-    """Every dataset of a weights file."""
-    encoder, context = config.token_encoder, config.context
-    f, p, h = encoder.n_filters, context.projection_dim, context.cell_dim
-    cnn = "token_encoder."
-    table = [
-        with_padding_row(
-            "char_embed",
-            cnn + "character_embedding.weight",
-            (N_BYTE_CHARACTERS, encoder.character_dim),
-            f"char_cnn.embedding.dim = {encoder.character_dim}",
-        )
-    ]
-    for i, (width, count) in enumerate(encoder.filters):
-        native, because = f"{cnn}convolutions.{i}.", f"char_cnn.filters[{i}] = [{width}, {count}]"
-        table += [
-            _convolution(
-                f"CNN/W_cnn_{i}",
-                native + "weight",
-                (1, width, encoder.character_dim, count),
-                because,
-            ),
-            as_it_is(f"CNN/b_cnn_{i}", native + "bias", (count,), because),
-        ]
-    for k in range(encoder.n_highway):
-        for foreign, native in (("carry", "gate"), ("transform", "transform")):
-            where, because = f"{cnn}highways.{k}.{native}.", f"char_cnn.filters with {f} in all"
-            table += [
-                transposed(f"CNN_high_{k}/W_{foreign}", where + "weight", (f, f), because),
-                as_it_is(f"CNN_high_{k}/b_{foreign}", where + "bias", (f,), because),
-            ]
-    if f != p:
-        where = cnn + "projection."
-        because = f"char_cnn.filters with {f} in all and lstm.projection_dim = {p}"
-        table += [
-            transposed("CNN_proj/W_proj", where + "weight", (f, p), because),
-            as_it_is("CNN_proj/b_proj", where + "bias", (p,), because),
-        ]
-    because = f"lstm.dim = {h} and lstm.projection_dim = {p}"
-    for d, direction in enumerate(("forward", "backward")[: context.n_directions]):
-        for layer in range(context.n_layers):
-            native = f"{direction}_layers.{layer}."
-            if context.bidirectional:
-                cell = f"RNN_{d}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
-                kernel, bias, projection = cell + "W_0", cell + "B", cell + "W_P_0"
-            else:  # a forward model alone keeps TensorFlow's names
-                cell = f"rnn/MultiRNNCell/Cell{layer}/LSTMCell/"
-                kernel, bias = cell + "kernel", cell + "bias"
-                projection = cell + "projection/kernel"
-            table += [
-                _kernel(kernel, native, p, (2 * p, 4 * h), because),
-                as_it_is(bias, native + "bias", (4 * h,), because),
-            ]
-            if context.has_projection:
-                table.append(transposed(projection, native + "projection", (h, p), because))
-    return table
-
-
-def _softmax_table(config: ModelConfig) -> list[Entry]:
-    """Both datasets of a softmax file."""
-    v, p = config.vocabulary_size, config.context.projection_dim
-    because = f"lstm.projection_dim = {p}"
-    return [
-        as_it_is("softmax/W", SOFTMAX + "weight", (v, p), because),
-        as_it_is("softmax/b", SOFTMAX + "bias", (v,), because),
-    ]
-
-
-def _convolution(foreign: str, native: str, shape: tuple[int, ...], because: str) -> Entry:
-    """(1, width, characters, filters) of TensorFlow; (filters, characters, width) of PyTorch."""
-    return Entry(
-        foreign,
-        (native,),
-        shape,
-        because,
-        lambda t: (t.squeeze(0).permute(2, 1, 0),),
-        lambda t: t.permute(2, 1, 0).unsqueeze(0),
-    )
-
-
-def _kernel(foreign: str, native: str, p: int, shape: tuple[int, ...], because: str) -> Entry:
-    """Input and state weights of an LSTM as one matrix, input rows first."""
-    return Entry(
-        foreign,
-        (native + "input_weight", native + "state_weight"),
-        shape,
-        because,
-        lambda t: (t[:p].T, t[p:].T),
-        lambda x, h: torch.cat([x.T, h.T]),
-    )
 
 
 def _read_tensors(
@@ -340,10 +189,12 @@ def _read_tensors(
                 f"{options_label} and {label} contradict each other: by {entry.because}, there "
                 f"should be a dataset {entry.foreign} of shape {entry.shape}, but there is none"
             )
+        if not isinstance(file[name], h5py.Dataset):
+            raise FormatError(f"{label}: {name} should be a dataset, but it is a group")
         entry.check(tuple(file[name].shape), options_label, label)
         try:
-            foreign = torch.from_numpy(file[name][()]).float()
-        except (OSError, TypeError) as error:
+            foreign = torch.from_numpy(np.asarray(file[name][()], np.float32))
+        except (OSError, TypeError, ValueError) as error:
             raise FormatError(
                 f"{label}: cannot read {name} ({error}); download it again"
             ) from error
@@ -375,7 +226,7 @@ def _with_softmax(
             f"{softmax_file.label} has a softmax of {n} words but {vocabulary_file.label} has "
             f"{len(vocabulary)}; they must belong together"
         )
-    return ModelConfig(config.token_encoder, config.context, config.tokenizer, n, config.mix)
+    return replace(config, vocabulary_size=n)
 
 
 def _read_vocabulary(file: _File) -> list[str]:

@@ -17,6 +17,13 @@ from elmokit.text.characters import Alphabet, CodepointAlphabet, Utf8Alphabet
 SOFTMAX = "softmax."
 """Prefix of the names of the softmax's tensors."""
 
+MODEL_FILES = {
+    *("config.json", "model.safetensors", "README.md"),
+    *("vocabulary.txt", "characters.txt", "words.txt"),
+    *("options.json", "weights.hdf5", "softmax.hdf5", "vocab.txt"),
+}
+"""Every file a writer makes, and so what a folder may hold that is to be overwritten."""
+
 
 @dataclass
 class Checkpoint:

@@ -79,7 +79,7 @@ def _architecture(source: Source) -> tuple[dict[str, Any], str]:
     """The JSON that config_path names, which is often a path on somebody else's machine."""
     config_path = str(source.json("config.json").get("config_path", ""))
     base = PurePosixPath(config_path.replace("\\", "/")).name
-    names = [n for n in source.names if n.endswith(".json") and n != "config.json"]
+    names = [n for n in source.all_names if n.endswith(".json") and n != "config.json"]
     named = [n for n in names if PurePosixPath(n).name == base]
     for name in named + names:
         values = source.json(name)

@@ -17,7 +17,7 @@ from elmokit._version import __version__
 from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files import new_folder
-from elmokit.formats.checkpoint import Checkpoint
+from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint
 from elmokit.formats.model_card import model_card
 from elmokit.formats.source import Source
 
@@ -78,7 +78,7 @@ def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None
     values = {"format_version": FORMAT_VERSION, "elmokit_version": __version__}
     values |= checkpoint.config.to_dict()
     tensors = {k: v.detach().cpu().contiguous() for k, v in checkpoint.tensors.items()}
-    with new_folder(folder, overwrite) as new:
+    with new_folder(folder, overwrite, MODEL_FILES) as new:
         (new / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         save_file(tensors, new / "model.safetensors", metadata={"format": "pt"})
         for key, name in _LISTS.items():

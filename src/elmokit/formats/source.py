@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,41 +14,26 @@ from elmokit.errors import FormatError, ModelNotFoundError
 
 
 class Source:
-    """A folder or a ZIP archive seen as a flat set of named files.
+    """A folder, or a folder of a ZIP archive, seen as named files.
 
-    An archive whose files all lie in one folder is read as that folder.
+    Args:
+        path: The folder or archive, for messages.
+        files: What opens each file, by its name relative to the folder.
+        kind: Folder or ZIP.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._zip: zipfile.ZipFile | None = None
-        self._files: dict[str, Any] = {}
-        if path.is_dir():
-            files = [p for p in sorted(path.rglob("*")) if p.is_file()]
-            self._files = {p.relative_to(path).as_posix(): p for p in files}
-            return
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, OSError) as error:
-            raise FormatError(
-                f"{path} is a file but not a readable ZIP archive ({error}); give a model folder, "
-                "a ZIP archive, or options= and weights="
-            ) from error
-        members = [info for info in self._zip.infolist() if not info.is_dir()]
-        roots = {info.filename.split("/")[0] + "/" for info in members}
-        root = roots.pop() if len(roots) == 1 else ""
-        if not all(info.filename.startswith(root) for info in members):
-            root = ""
-        self._files = {info.filename[len(root) :]: info for info in members}
-
-    @property
-    def kind(self) -> str:
-        """Folder or ZIP."""
-        return "ZIP" if self._zip is not None else "folder"
+    def __init__(self, path: Path, files: dict[str, Path | zipfile.ZipInfo], kind: str) -> None:
+        self.path, self.kind = path, kind
+        self._files = files
 
     @property
     def names(self) -> list[str]:
-        """Names of all files, with / between folders."""
+        """Names of the files directly in it."""
+        return [name for name in self.all_names if "/" not in name]
+
+    @property
+    def all_names(self) -> list[str]:
+        """Names of all files, with those in folders of it."""
         return sorted(self._files)
 
     def __contains__(self, name: str) -> bool:
@@ -55,16 +41,25 @@ class Source:
 
     def local_path(self, name: str) -> Path | None:
         """Where a file lies on disk, or None inside an archive."""
-        return self._files[name] if self._zip is None else None
+        place = self._files[name]
+        return place if isinstance(place, Path) else None
 
     def open(self, name: str) -> BinaryIO:
         """A seekable binary file."""
-        if self._zip is None:
-            return open(self._files[name], "rb")
+        place = self._files[name]
         try:
-            return io.BytesIO(self._zip.read(self._files[name]))
-        except (zipfile.BadZipFile, EOFError) as error:
+            if isinstance(place, Path):
+                return open(place, "rb")
+            with zipfile.ZipFile(self.path) as archive:
+                return io.BytesIO(archive.read(place))
+        except OSError as error:
+            raise FormatError(f"cannot read {self.path}/{name}: {error.strerror}") from error
+        except (zipfile.BadZipFile, EOFError, zlib.error) as error:
             raise FormatError(f"{name} in {self.path} is damaged: {error}") from error
+        except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unusual packing
+            raise FormatError(
+                f"cannot unpack {name} from {self.path} ({error}); unpack it and give the folder"
+            ) from error
 
     def text(self, name: str) -> str:
         """A UTF-8 text, unpacked where its name ends in .gz."""
@@ -76,6 +71,44 @@ class Source:
         return parse_json(self.text(name), f"{self.path}/{name}")
 
 
+def sources(path: Path) -> list[Source]:
+    """Every place in a folder or archive where a model could be, the likeliest first.
+
+    That is a folder itself, but any folder of an archive, from the top down.
+    """
+    if path.is_dir():
+        try:
+            found = [p for p in sorted(path.rglob("*")) if p.is_file()]
+        except OSError as error:
+            raise FormatError(f"cannot read {path}: {error.strerror}") from error
+        return [Source(path, {p.relative_to(path).as_posix(): p for p in found}, "folder")]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if _is_real(info)]
+    except (zipfile.BadZipFile, OSError) as error:
+        raise FormatError(
+            f"{path} is a file but not a readable ZIP archive ({error}); give a model folder, "
+            "a ZIP archive, or options= and weights="
+        ) from error
+    roots = {info.filename.rpartition("/")[0] for info in members}
+    places = []
+    for root in sorted(roots | {""}, key=lambda r: (r.count("/") + bool(r), r)):
+        prefix = root + "/" if root else ""
+        files: dict[str, Path | zipfile.ZipInfo] = {
+            info.filename[len(prefix) :]: info
+            for info in members
+            if info.filename.startswith(prefix)
+        }
+        places.append(Source(path, files, "ZIP"))
+    return places
+
+
+def _is_real(info: zipfile.ZipInfo) -> bool:
+    """Not a folder, nor one of the shadows a Mac adds to an archive."""
+    parts = info.filename.split("/")
+    return not (info.is_dir() or "__MACOSX" in parts or parts[-1].startswith("."))
+
+
 def read_text(file: BinaryIO, label: str) -> str:
     """A UTF-8 text from an open file, unpacked where its name ends in .gz."""
     try:
@@ -85,7 +118,7 @@ def read_text(file: BinaryIO, label: str) -> str:
         raise FormatError(
             f"{label} is not valid UTF-8 (byte {error.start}); save it as UTF-8"
         ) from error
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(f"{label} is damaged: {error}; download it again") from error
 
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def plan_batches(
-    lengths: Sequence[int], max_tokens: int, max_sentences: int
+    indices: Iterable[int], lengths: Sequence[int], max_tokens: int, max_sentences: int
 ) -> Iterator[list[int]]:
     """Group sentences of like length, longest first, within a budget of padded tokens.
 
     Longest first, because then memory is highest in the first batch, and a failure comes at once.
 
     Args:
-        lengths: Tokens of each sentence.
+        indices: Which sentences.
+        lengths: Tokens of every sentence.
         max_tokens: Most padded tokens (sentences × longest) of a batch; one longer sentence is a
             batch of its own.
         max_sentences: Most sentences of a batch.
 
     Yields:
-        Indices into lengths, each exactly once.
+        The indices, each exactly once.
     """
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])  # stable: ties keep their order
+    order = sorted(indices, key=lambda i: -lengths[i])  # stable: ties keep their order
     batch: list[int] = []
     for i in order:
         longest = lengths[batch[0]] if batch else lengths[i]

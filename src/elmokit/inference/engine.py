@@ -78,17 +78,16 @@ class Engine:
             start: What the LSTMs start from.
             batch_size: Most sentences of a batch; None to choose.
         """
+        self.cache.check_weights()
         if isinstance(start, CarriedState):
             rows = batch_size or CARRIED_BATCH_SIZE
             yield from map(then, self._run_carried(sentences, upto, start, rows))
             return
-        on_cpu = self.device.type == "cpu"
-        max_tokens = self._max_tokens.setdefault(
-            self.device.type, _CPU_TOKENS if on_cpu else _GPU_TOKENS
-        )
+        kind = self.device.type
+        rows = batch_size or (_CPU_SENTENCES if kind == "cpu" else _GPU_SENTENCES)
+        self._max_tokens.setdefault(kind, _CPU_TOKENS if kind == "cpu" else _GPU_TOKENS)
         lengths = [len(sentence) + 2 for sentence in sentences]
-        rows = batch_size or (_CPU_SENTENCES if on_cpu else _GPU_SENTENCES)
-        todo = deque(plan_batches(lengths, max_tokens, rows))
+        todo = deque(plan_batches(range(len(lengths)), lengths, self._max_tokens[kind], rows))
         while todo:
             indices = todo.popleft()
             try:
@@ -97,19 +96,17 @@ class Engine:
                 if not _is_out_of_memory(error):
                     raise
                 if len(indices) == 1:
-                    raise OutOfMemoryError(
-                        f"a sentence of {lengths[indices[0]] - 2} tokens does not fit in the "
-                        f"memory of {self.device}; split it, ask for fewer layers, or use the CPU"
-                    ) from error
+                    raise _too_long(lengths[indices[0]] - 2, self.device) from error
             else:
                 yield result
                 continue
-            # out of memory: the same again in two halves, and never so much again
-            if not on_cpu:
+            # out of memory: from now on, half as much at once
+            if kind == "cuda":
                 torch.cuda.empty_cache()
-            half = len(indices) // 2
-            todo.extendleft([indices[half:], indices[:half]])
-            self._max_tokens[self.device.type] = half * lengths[indices[0]]
+            rows = len(indices) // 2
+            self._max_tokens[kind] = rows * lengths[indices[0]]
+            rest = [*indices, *(i for batch in todo for i in batch)]
+            todo = deque(plan_batches(rest, lengths, self._max_tokens[kind], rows))
 
     def _run_carried(
         self, sentences: Sequence[Sequence[str]], upto: int | None, start: CarriedState, rows: int
@@ -118,15 +115,34 @@ class Engine:
         for first in range(0, len(sentences), rows):
             indices = list(range(first, min(first + rows, len(sentences))))
             before = start.rows(len(indices), self.bilm)
-            # all layers, as a state with some layers missing could not be carried on
-            result, final = self._run_batch(sentences, indices, None, before)
+            try:
+                # all layers, as a state with some layers missing could not be carried on
+                result, final = self._run_batch(sentences, indices, None, before)
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not _is_out_of_memory(error):
+                    raise
+                # in two halves it would be another result
+                raise OutOfMemoryError(
+                    f"a batch of {len(indices)} sentences does not fit in the memory of "
+                    f"{self.device}; give a smaller batch_size"
+                ) from error
             start.keep(_where_read(result.lengths, final, before))
             if upto is not None:
                 result.layers = result.layers[: upto + 1]
             yield result
 
-    @torch.inference_mode()
     def _run_batch(
+        self,
+        sentences: Sequence[Sequence[str]],
+        indices: list[int],
+        upto: int | None,
+        start: BiLMState | None,
+    ) -> tuple[BatchResult, BiLMState]:
+        # a caller's autocast would change the numbers, and stay in the cache
+        with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
+            return self._compute(sentences, indices, upto, start)
+
+    def _compute(
         self,
         sentences: Sequence[Sequence[str]],
         indices: list[int],
@@ -163,6 +179,13 @@ def _where_read(lengths: list[int], final: BiLMState, before: BiLMState) -> BiLM
             ]
             for new, old in zip(final.directions, before.directions, strict=True)
         ]
+    )
+
+
+def _too_long(n_tokens: int, device: torch.device) -> OutOfMemoryError:
+    return OutOfMemoryError(
+        f"a sentence of {n_tokens} tokens does not fit in the memory of {device}; split it, ask "
+        "for fewer layers, or use the CPU"
     )
 
 

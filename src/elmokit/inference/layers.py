@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from elmokit.errors import InputError
 from elmokit.nn.scalar_mix import ScalarMix
 
-Layers = str | int | Sequence[int]
+Layers = str | int | Sequence[int] | npt.NDArray[np.integer[Any]]
 """all, top, average, mix, the number of a layer, or several numbers."""
 
 
@@ -35,6 +36,8 @@ class LayerChoice:
     def parse(cls, layers: Layers, n_layers: int) -> LayerChoice:
         """Check a choice against a model of n_layers, the token layer included."""
         top = n_layers - 1
+        if isinstance(layers, np.ndarray):
+            layers = layers.tolist()
         if layers == "all":
             return cls(tuple(range(n_layers)), True, top)
         if layers == "top":
@@ -49,9 +52,10 @@ class LayerChoice:
             f"layers must be all, top, average, mix, or numbers from 0 to {top}, not {layers!r}"
         )
 
-    def shape(self, n_tokens: int, dim: int) -> tuple[int, ...]:
-        """Shape of one sentence's array."""
-        return (len(self.layers), n_tokens, dim) if self.stacked else (n_tokens, dim)
+    @property
+    def layer_shape(self) -> tuple[int, ...]:
+        """What stands before (T, D) in the shape of a sentence's array."""
+        return (len(self.layers),) if self.stacked else ()
 
     def apply(self, layers: Sequence[Tensor], mix: ScalarMix) -> Tensor:
         """Layers 0 … upto, each (B, T, D), to (B, T, D), or (B, K, T, D) where stacked."""

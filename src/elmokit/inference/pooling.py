@@ -55,9 +55,9 @@ def tokens_of_span(
             )
         return slice(start, end)
     covered = [i for i, (s, e) in enumerate(offsets) if s < end and start < e]
-    if start >= end or not covered:
+    if start < 0 or start >= end or not covered:
         raise InputError(
             f"the span ({start}, {end}) covers no token of the text; give character offsets with "
-            "start < end"
+            "0 ≤ start < end"
         )
     return slice(covered[0], covered[-1] + 1)

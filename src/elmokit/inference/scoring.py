@@ -151,6 +151,6 @@ def perplexity(scores: Sequence[Score]) -> Perplexity:
         )
     mean = forward if math.isnan(backward) else (forward + backward) / 2
     unknown = sum(int((~score.known).sum()) for score in scores)
-    return Perplexity(
-        math.exp(forward), math.exp(backward), math.exp(mean), n, unknown / max(1, n_tokens)
-    )
+    with np.errstate(over="ignore"):  # infinite where a model has diverged
+        forward, backward, mean = np.exp([forward, backward, mean]).tolist()
+    return Perplexity(forward, backward, mean, n, unknown / max(1, n_tokens))

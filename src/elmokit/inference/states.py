@@ -7,6 +7,7 @@ is asked for. A :class:`elmokit.nn.BiLMState` of one row is a fixed start for ev
 
 from __future__ import annotations
 
+from elmokit.errors import InputError
 from elmokit.nn.bilm import BiLM, BiLMState
 
 
@@ -22,6 +23,8 @@ class CarriedState:
 
     def rows(self, n: int, bilm: BiLM) -> BiLMState:
         """The state the next batch of n sentences starts from."""
+        if self._state is not None:
+            check_state(self._state, bilm)
         known = 0 if self._state is None else len(self._state)
         if known < n:
             fresh = bilm.zero_state(n - known)
@@ -34,6 +37,16 @@ class CarriedState:
         assert self._state is not None
         rest = self._state.map(lambda t: t[len(final) :])
         self._state = BiLMState.cat([final, rest])
+
+
+def check_state(state: BiLMState, bilm: BiLM) -> None:
+    """Raise unless a state is one of this model's."""
+
+    def sizes(of: BiLMState) -> list[list[tuple[int, int]]]:
+        return [[(h.shape[1], c.shape[1]) for h, c in layers] for layers in of.directions]
+
+    if sizes(state) != sizes(bilm.zero_state(1)):
+        raise InputError("the state comes from another model, of other sizes; start a new one")
 
 
 StartState = BiLMState | CarriedState | None

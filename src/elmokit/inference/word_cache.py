@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from elmokit.inference.weight_watch import WeightWatch
 from elmokit.text.characters import Alphabet
 
 _WORDS_AT_ONCE = 1024
@@ -35,7 +37,7 @@ class WordCache:
         self.capacity = max_bytes // (4 * output_dim)
         self._slots: dict[str, int] = {}  # in order of use, the last used last
         self._table: Tensor | None = None  # (at most capacity, P), grown as needed
-        self._weights: tuple[tuple[int, int], ...] = ()
+        self._watch = WeightWatch(encoder)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -46,13 +48,25 @@ class WordCache:
         with self._lock:
             self._slots, self._table = {}, None
 
+    def check_weights(self) -> None:
+        """Forget all words if the encoder was trained further, reloaded or moved."""
+        with self._lock:
+            if self._watch.changed():
+                self._slots, self._table = {}, None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copying and pickling: without the lock, and without what can be computed again."""
+        return self.__dict__ | {"_lock": None, "_slots": {}, "_table": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = state | {"_lock": threading.Lock()}
+
     @torch.inference_mode()
     def vectors(self, words: Sequence[str]) -> Tensor:
         """Token vectors (W, P) of W distinct words, at least one."""
         if len(words) > self.capacity:
             return self._encode(words)
         with self._lock:
-            self._drop_if_weights_changed()
             missing = [word for word in words if word not in self._slots]
             for word in words:  # make these the last used, before any word is dropped
                 if (slot := self._slots.pop(word, None)) is not None:
@@ -85,23 +99,13 @@ class WordCache:
         """Token vectors (W, P), through the CNN in groups of words of like length."""
         order = sorted(range(len(words)), key=lambda i: len(words[i]))
         device = next(self._encoder.parameters()).device
-        parts, start = [], 0
-        while start < len(words):
+        parts = []
+        for start in range(0, len(words), _WORDS_AT_ONCE):
             some = [words[i] for i in order[start : start + _WORDS_AT_ONCE]]
-            ids = self._alphabet.encode(some)
-            n = max(1, min(len(some), _CHARACTERS_AT_ONCE // ids.shape[1]))
-            parts.append(self._encoder(torch.from_numpy(ids[:n]).to(device)))
-            start += n
+            ids = torch.from_numpy(self._alphabet.encode(some)).to(device)
+            rows = max(1, _CHARACTERS_AT_ONCE // ids.shape[1])
+            parts += [self._encoder(ids[i : i + rows]) for i in range(0, len(ids), rows)]
         vectors = torch.cat(parts)
         result = torch.empty_like(vectors)
         result[torch.tensor(order, device=device)] = vectors
         return result
-
-    def _drop_if_weights_changed(self) -> None:
-        """Forget all words once the encoder was trained further, reloaded or moved."""
-        weights = tuple(
-            (p.data_ptr(), 0 if p.is_inference() else p._version)
-            for p in self._encoder.parameters()
-        )
-        if weights != self._weights:
-            self._slots, self._table, self._weights = {}, None, weights

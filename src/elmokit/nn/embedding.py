@@ -12,7 +12,7 @@ from elmokit.errors import ConfigError, InputError
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.text.characters import Alphabet
-from elmokit.text.tokenizers import Tokenizer
+from elmokit.text.tokenizers import Tokenizer, tokenize_all
 
 
 class PretrainedELMo(Protocol):
@@ -36,7 +36,7 @@ class ElmoEmbedding(nn.Module):
     """Token lists, or their character ids, to mixed ELMo vectors.
 
     The biLM is shared with the given model, not copied: after fine-tuning, ``elmo.save`` writes
-    the tuned weights.
+    the tuned weights, and a frozen layer of the same model sees them too.
 
     Args:
         elmo: A loaded model.
@@ -69,6 +69,7 @@ class ElmoEmbedding(nn.Module):
         self.mixes = nn.ModuleList(
             ScalarMix(n_layers, layer_norm=layer_norm, l2=l2) for _ in range(n_outputs)
         )
+        self.mixes.to(self.bilm.device)
         self.layer_norm = layer_norm
         self.dropout = nn.Dropout(dropout)
 
@@ -82,9 +83,11 @@ class ElmoEmbedding(nn.Module):
 
         Making them beforehand, in a data loader say, spares the time in the training loop.
         """
-        sentences = [self.tokenizer(s) if isinstance(s, str) else list(s) for s in batch]
+        sentences = tokenize_all(self.tokenizer, batch)
         words = [word for sentence in sentences for word in sentence]
-        rows = torch.from_numpy(self.alphabet.encode(words)).long()
+        # the two marks come along so that there are columns enough for them too
+        marks = [self.alphabet.begin, self.alphabet.end]
+        rows = torch.from_numpy(self.alphabet.encode([*words, *marks])).long()
         time = max(map(len, sentences), default=0)
         ids = rows.new_zeros(len(sentences), time, rows.shape[-1])
         start = 0
@@ -104,11 +107,12 @@ class ElmoEmbedding(nn.Module):
         mask = ids[..., 0] > 0
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
             layers = self._layers(ids, mask.sum(-1))
-        marked_mask = torch.cat([mask[:, :1], mask[:, :1], mask], 1)  # (B, T + 2) with the marks
+        n_marks = 2 * mask.any(1, keepdim=True)
+        inside = torch.arange(mask.shape[1] + 2, device=ids.device) < mask.sum(1)[:, None] + n_marks
         outputs = []
         for mix in self.mixes:
             if self.layer_norm == "allennlp":  # its statistics include the sentence marks
-                mixed = mix(layers, marked_mask)[:, 1:-1]
+                mixed = mix(layers, inside)[:, 1:-1]
             else:
                 mixed = mix([layer[:, 1:-1] for layer in layers], mask)
             outputs.append(self.dropout(torch.where(mask[..., None], mixed, 0)))

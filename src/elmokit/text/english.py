@@ -23,7 +23,7 @@ _TOKEN = re.compile(
     "|".join(
         [
             r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'’]",  # addresses
-            r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+            r"[A-Za-z0-9._%+-]{1,64}@[\w-]+(?:\.[\w-]+)+",
             r"[@#]\w+",
             rf"\b(?:{_TITLES})\.(?=\W|$)",  # abbreviations keep their full stop
             r"\bNo\.(?=\s?\d)",

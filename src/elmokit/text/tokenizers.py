@@ -94,6 +94,26 @@ def get_tokenizer(tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]) -
     return Tokenizer(f"custom:{name}", partial(_custom_spans, function))
 
 
+def tokenize_all(tokenizer: Tokenizer, texts: Iterable[Any]) -> list[list[str]]:
+    """Tokens of texts that are strings, or already lists of tokens."""
+    if isinstance(texts, str):
+        raise InputError("give a list of texts, not one string")
+    sentences = []
+    for number, text in enumerate(texts):
+        if isinstance(text, str):
+            sentences.append(tokenizer(text))
+            continue
+        tokens = list(text) if isinstance(text, Iterable) else [text]
+        if not isinstance(text, Iterable) or not all(isinstance(t, str) for t in tokens):
+            wrong = next(t for t in tokens if not isinstance(t, str))
+            raise InputError(
+                f"text {number} is or holds {wrong!r}, a {type(wrong).__name__}; give strings, or "
+                "lists of tokens that are strings"
+            )
+        sentences.append(tokens)
+    return sentences
+
+
 def _custom_spans(function: Callable[[str], Iterable[str]], text: str) -> list[Span]:
     return _align(text, function(text))
 

@@ -1,0 +1,41 @@
+"""The same numbers on a GPU, where there is one."""
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import SENTENCES
+from elmokit import Elmo
+from elmokit.nn import ElmoEmbedding
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+
+
+def test_same_vectors_as_on_the_cpu(tiny_folder):
+    gpu, cpu = Elmo.load(tiny_folder, device="cuda"), Elmo.load(tiny_folder, device="cpu")
+    for state in ("zero", "warm"):
+        ours = gpu.encode(SENTENCES, "all", state=state)
+        for a, b in zip(ours, cpu.encode(SENTENCES, "all", state=state), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_batches_do_not_matter():
+    """TF32 anywhere would show here."""
+    gpu = Elmo.random("small", device="cuda")
+    with torch.no_grad():
+        for convolution in gpu.bilm.token_encoder.convolutions:
+            convolution.weight *= 6
+    sentences = [s * 3 for s in SENTENCES] * 5
+    for sentence, layers in zip(sentences, gpu.encode(sentences, "all"), strict=True):
+        difference = np.abs(gpu.encode([sentence], "all")[0] - layers)
+        assert difference.max(initial=0) < 1e-5
+        assert difference.size == 0 or difference.mean() < 1e-6
+
+
+def test_embedding_trains(tiny_folder):
+    embedding = ElmoEmbedding(Elmo.load(tiny_folder, device="cuda"), trainable=True)
+    with torch.autocast("cuda", torch.bfloat16):
+        (mix,), mask = embedding(SENTENCES)
+    assert mix.device.type == mask.device.type == "cuda"
+    mix.float().sum().backward()
+    assert embedding.bilm.forward_layers[0].bias.grad.isfinite().all()
