@@ -140,29 +140,22 @@ class Engine:
     ) -> tuple[BatchResult, BiLMState]:
         # a caller's autocast would change the numbers, and stay in the cache
         with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
-            return self._compute(sentences, indices, upto, start)
-
-    def _compute(
-        self,
-        sentences: Sequence[Sequence[str]],
-        indices: list[int],
-        upto: int | None,
-        start: BiLMState | None,
-    ) -> tuple[BatchResult, BiLMState]:
-        begin, end = self.alphabet.begin, self.alphabet.end
-        batch = [[begin, *sentences[i], end] for i in indices]
-        lengths = np.array([len(sentence) for sentence in batch])
-        word_index: dict[str, int] = {}
-        flat = [word_index.setdefault(w, len(word_index)) for s in batch for w in s]
-        positions = np.full((len(batch), lengths.max()), len(word_index))
-        positions[np.arange(lengths.max()) < lengths[:, None]] = flat
-        words = self.cache.vectors(list(word_index))
-        words = torch.cat([words, words.new_zeros(1, words.shape[1])])  # the last is padding
-        tokens = words[torch.from_numpy(positions).to(words.device)]
-        if start is not None and len(start) != len(batch):
-            start = start.map(lambda t: t.expand(len(batch), -1))
-        layers, final = self.bilm(tokens, torch.from_numpy(lengths).to(tokens.device), start, upto)
-        return BatchResult(indices, [len(sentences[i]) for i in indices], layers), final
+            begin, end = self.alphabet.begin, self.alphabet.end
+            batch = [[begin, *sentences[i], end] for i in indices]
+            lengths = np.array([len(sentence) for sentence in batch])
+            word_index: dict[str, int] = {}
+            flat = [word_index.setdefault(w, len(word_index)) for s in batch for w in s]
+            positions = np.full((len(batch), lengths.max()), len(word_index))
+            positions[np.arange(lengths.max()) < lengths[:, None]] = flat
+            words = self.cache.vectors(list(word_index))
+            words = torch.cat([words, words.new_zeros(1, words.shape[1])])  # the last is padding
+            tokens = words[torch.from_numpy(positions).to(words.device)]
+            if start is not None and len(start) != len(batch):
+                start = start.map(lambda t: t.expand(len(batch), -1))
+            layers, final = self.bilm(
+                tokens, torch.from_numpy(lengths).to(tokens.device), start, upto
+            )
+            return BatchResult(indices, [len(sentences[i]) for i in indices], layers), final
 
 
 def _where_read(lengths: list[int], final: BiLMState, before: BiLMState) -> BiLMState:
