@@ -11,9 +11,9 @@ from torch.nn import functional as F
 State = tuple[Tensor, Tensor]
 """The recurrent output h (B, P) and the memory cell c (B, H)."""
 
-# In about 2% of processes, the first tanh that PyTorch asks of MKL comes at low accuracy (off by 5e-5,
-# seen with PyTorch 2.13 on a Sapphire Rapids CPU with two threads, 27 of 1,500 processes; never a
-# later one). So the first one is this.
+# In about 2% of processes, the first tanh that PyTorch asks of MKL comes at low accuracy: off by
+# 5e-5, in 27 of 1,500 processes with PyTorch 2.13 and two threads on a Sapphire Rapids CPU, and
+# never a later one. So the first one is this.
 torch.tanh(torch.zeros(64))
 
 _GATE_VALUES = 1 << 25  # gates computed ahead at a time: 128 MiB of float32, however long the text
