@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from elmokit.inference.weight_watch import WeightWatch
+from elmokit.nn.weight_watch import WeightWatch
 from elmokit.text.characters import Alphabet
 
 _WORDS_AT_ONCE = 1024

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from elmokit.config import ModelConfig
+from elmokit.kernels import run_lstm
+from elmokit.kernels.parallel import run_all
 from elmokit.nn.char_encoder import CharEncoder
 from elmokit.nn.lstm import ProjectedLSTM, State
 
@@ -107,19 +110,34 @@ class BiLM(nn.Module):
             Layers 0 … upto, each (B, T, D): the token vector once a direction, then the LSTMs'
             outputs, forward half first. And the state after the sentences, of the layers run.
         """
-        context = self.config.context
-        upto = context.n_layers if upto is None else upto
-        outputs, states = [], []
-        for d, stack in enumerate(self.directions):
-            x, layers, finals = tokens, [tokens], []
-            for number, lstm in enumerate(stack[:upto]):
-                start = None if state is None else state.directions[d][number]
-                out, final = lstm(x, lengths, start)
-                # the residual skips the first layer
-                x = out + x if context.skip_connections and number > 0 else out
-                layers.append(x)
-                finals.append(final)
-            outputs.append(layers)
-            states.append(finals)
+        upto = self.config.context.n_layers if upto is None else upto
+        tasks = [
+            partial(
+                self._run_direction,
+                stack[:upto],
+                tokens,
+                lengths,
+                None if state is None else state.directions[d],
+            )
+            for d, stack in enumerate(self.directions)
+        ]
+        outputs, states = zip(*run_all(tasks, tokens.device), strict=True)
         merged = [torch.cat(halves, -1) for halves in zip(*outputs, strict=True)]
-        return merged, BiLMState(states)
+        return merged, BiLMState(list(states))
+
+    def _run_direction(
+        self,
+        stack: list[ProjectedLSTM],
+        tokens: Tensor,
+        lengths: Tensor,
+        starts: list[State] | None,
+    ) -> tuple[list[Tensor], list[State]]:
+        """Token vectors and the output of each LSTM of a direction, (B, T, P), and their states."""
+        x, layers, finals = tokens, [tokens], []
+        for number, lstm in enumerate(stack):
+            out, final = run_lstm(lstm, x, lengths, None if starts is None else starts[number])
+            # the residual skips the first layer
+            x = out + x if self.config.context.skip_connections and number > 0 else out
+            layers.append(x)
+            finals.append(final)
+        return layers, finals

@@ -1,0 +1,176 @@
+"""Every fast path against the plain LSTM: random ragged batches, clips active, any start."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import SENTENCES
+from elmokit import kernels
+from elmokit.kernels import cpu, parallel
+from elmokit.nn import ProjectedLSTM
+
+
+def random_lstm(input_dim, cell_dim, output_dim, clips, reverse, seed=0):
+    """Weights that fill the cells to their bounds without growing rounding errors."""
+    torch.manual_seed(seed)
+    lstm = ProjectedLSTM(input_dim, cell_dim, output_dim, *clips, reverse=reverse)
+    with torch.no_grad():
+        lstm.bias.normal_()
+        i, j, f, _ = lstm.bias.chunk(4)
+        i += 2
+        j *= 2
+        f += 3
+        lstm.state_weight *= 0.3
+        if lstm.projection is not None:
+            lstm.projection *= 4
+    return lstm.requires_grad_(False)
+
+
+def same(lstm, x, lengths, state, atol=5e-6):
+    plain, (h, c) = lstm(x, lengths, state)
+    fast, (fast_h, fast_c) = cpu.run(lstm, x, lengths, state)
+    for a, b in ((fast, plain), (fast_h, h), (fast_c, c)):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, atol=atol, rtol=0)
+    return plain, c
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_both_clips_active(reverse):
+    lstm = random_lstm(16, 64, 16, (3.0, 3.0), reverse)
+    lengths = torch.tensor([30, 1, 17, 0, 30, 29, 2, 8])
+    outputs, c = same(lstm, torch.randn(8, 30, 16), lengths, None)
+    inside = outputs[torch.arange(30) < lengths[:, None]]
+    assert 0.02 < (inside.abs() == 3).float().mean() < 0.6
+    assert (c.abs() == 3).float().mean() > 0.2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 25), min_size=0, max_size=12),
+    input_dim=st.integers(1, 9),
+    cell_dim=st.integers(1, 20),
+    output_dim=st.integers(1, 9),
+    no_projection=st.booleans(),
+    clips=st.sampled_from([(3.0, 3.0), (None, None), (0.5, None), (None, 0.5), (1.0, 0.25)]),
+    reverse=st.booleans(),
+    with_state=st.booleans(),
+    padding=st.integers(0, 3),
+    rows_ahead=st.sampled_from([1, 3, 7, 512]),
+    seed=st.integers(0, 1000),
+)
+def test_any_batch(
+    lengths, input_dim, cell_dim, output_dim, no_projection, clips, reverse, with_state, padding,
+    rows_ahead, seed,
+):  # fmt: skip
+    cell_dim = output_dim if no_projection else cell_dim
+    lstm = random_lstm(input_dim, cell_dim, output_dim, clips, reverse, seed)
+    x = torch.randn(len(lengths), max(lengths, default=0) + padding, input_dim)
+    state = None
+    if with_state:
+        state = (torch.randn(len(lengths), output_dim), torch.randn(len(lengths), cell_dim))
+    before = cpu._ROWS_AHEAD
+    cpu._ROWS_AHEAD = rows_ahead
+    try:
+        same(lstm, x, torch.tensor(lengths, dtype=torch.long), state, atol=2e-5)
+    finally:
+        cpu._ROWS_AHEAD = before
+
+
+def test_the_given_state_is_left_alone():
+    lstm = random_lstm(4, 8, 4, (3.0, 3.0), False)
+    state = (torch.randn(2, 4), torch.randn(2, 8))
+    before = [t.clone() for t in state]
+    cpu.run(lstm, torch.randn(2, 5, 4), torch.tensor([5, 3]), state)
+    assert all(torch.equal(a, b) for a, b in zip(state, before, strict=True))
+
+
+def test_weights_are_packed_again_when_they_change():
+    lstm = random_lstm(4, 8, 4, (3.0, 3.0), False)
+    x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
+    same(lstm, x, lengths, None)
+    assert cpu.pack(lstm) is cpu.pack(lstm)
+    lstm.state_weight.data.mul_(2)
+    same(lstm, x, lengths, None)
+    lstm.bias = torch.nn.Parameter(lstm.bias + 1, requires_grad=False)
+    same(lstm, x, lengths, None)
+
+
+def test_gradients_and_autocast_take_the_plain_path(monkeypatch):
+    calls = []
+    monkeypatch.setattr(cpu, "run", lambda *arguments: calls.append("fast"))
+    lstm = random_lstm(4, 8, 4, (3.0, 3.0), False)
+    x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
+    kernels.run_lstm(lstm, x, lengths, None)
+    assert calls == ["fast"]
+    kernels.run_lstm(lstm, x.clone().requires_grad_(), lengths, None)[0].sum().backward()
+    kernels.run_lstm(lstm.double(), x.double(), lengths, None)
+    with torch.autocast("cpu", torch.bfloat16):
+        kernels.run_lstm(lstm.float(), x, lengths, None)
+    lstm.requires_grad_()
+    kernels.run_lstm(lstm, x, lengths, None)[0].sum().backward()
+    assert calls == ["fast"]
+    with torch.no_grad():
+        kernels.run_lstm(lstm, x, lengths, None)
+    assert calls == ["fast", "fast"]
+
+
+def test_directions_side_by_side(tiny, monkeypatch):
+    """Two threads give bit for bit what one gives, and leave PyTorch's settings as they were."""
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = tiny.encode(SENTENCES, "all")
+        torch.set_num_threads(2)
+        together = tiny.encode(SENTENCES, "all")
+        assert torch.get_num_threads() == 2
+        assert any(key == (os.getpid(), 2) for key in parallel._pools)
+    finally:
+        torch.set_num_threads(threads)
+    for a, b in zip(alone, together, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_threads_keep_the_callers_mode():
+    cpu_device = torch.device("cpu")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with torch.no_grad():
+            made = parallel.run_all([lambda: torch.ones(1)] * 2, cpu_device)
+        assert not any(t.is_inference() or t.requires_grad for t in made)
+        with torch.inference_mode():
+            made = parallel.run_all([lambda: torch.ones(1)] * 2, cpu_device)
+        assert all(t.is_inference() for t in made)
+
+        def fail():
+            raise ValueError("as it is")
+
+        with torch.no_grad(), pytest.raises(ValueError, match="as it is"):
+            parallel.run_all([fail, fail], cpu_device)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_after_a_fork(tiny_folder):
+    """The threads of a process do not live on in its child, as a data loader's worker is."""
+    import subprocess
+    import sys
+
+    code = (
+        "import os, sys, torch; from elmokit import Elmo; torch.set_num_threads(2)\n"
+        "elmo = Elmo.load(sys.argv[1], device='cpu'); a = elmo.encode('a few words')\n"
+        "pid = os.fork()\n"
+        "torch.set_num_threads(2) if pid else torch.set_num_threads(1)\n"
+        "b = elmo.encode('a few words')\n"
+        "assert abs(a - b).max() < 1e-6\n"
+        "if pid: sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tiny_folder)],
+                          timeout=60, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
