@@ -56,13 +56,13 @@ def test_mix_uses_the_models_weights(tiny, tmp_path):
 
 
 def test_lower_layers_run_no_lstm(tiny, monkeypatch):
-    calls, run = [], bilm_module.run_lstm
+    calls, run = [], bilm_module.run_stack
 
-    def counted(lstm, *rest):
-        calls.append(lstm)
-        return run(lstm, *rest)
+    def counted(stack, *rest):
+        calls.extend(stack)
+        return run(stack, *rest)
 
-    monkeypatch.setattr(bilm_module, "run_lstm", counted)
+    monkeypatch.setattr(bilm_module, "run_stack", counted)
     tiny.encode("a b", layers=0)
     assert calls == []
     tiny.encode("a b", layers=1)

@@ -32,7 +32,10 @@ def random_lstm(input_dim, cell_dim, output_dim, clips, reverse, seed=0):
 
 def same(lstm, x, lengths, state, atol=5e-6):
     plain, (h, c) = lstm(x, lengths, state)
-    fast, (fast_h, fast_c) = cpu.run(lstm, x, lengths, state)
+    fast = torch.full((*x.shape[:2], lstm.output_dim), torch.nan)
+    ((fast_h, fast_c),) = cpu.run_stack(
+        [lstm], x, lengths, None if state is None else [state], True, [fast]
+    )
     for a, b in ((fast, plain), (fast_h, h), (fast_c, c)):
         assert a.shape == b.shape
         np.testing.assert_allclose(a, b, atol=atol, rtol=0)
@@ -81,11 +84,25 @@ def test_any_batch(
         cpu._ROWS_AHEAD = before
 
 
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_several_layers(skip, reverse):
+    stack = [random_lstm(8, 32, 8, (3.0, 3.0), reverse, seed) for seed in range(3)]
+    x, lengths = torch.randn(5, 20, 8), torch.tensor([20, 3, 0, 11, 20])
+    starts = [(torch.randn(5, 8), torch.randn(5, 32)) for _ in stack]
+    outputs = [torch.full_like(x, torch.nan) for _ in stack]
+    finals = cpu.run_stack(stack, x, lengths, starts, skip, outputs)
+    plain, plain_finals = kernels.run_plain(stack, x, lengths, starts, skip)
+    for a, b in zip([*outputs, *sum(finals, ())], [*plain, *sum(plain_finals, ())], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5, rtol=0)
+
+
 def test_the_given_state_is_left_alone():
     lstm = random_lstm(4, 8, 4, (3.0, 3.0), False)
     state = (torch.randn(2, 4), torch.randn(2, 8))
     before = [t.clone() for t in state]
-    cpu.run(lstm, torch.randn(2, 5, 4), torch.tensor([5, 3]), state)
+    x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
+    cpu.run_stack([lstm], x, lengths, [state], True, [torch.empty(2, 5, 4)])
     assert all(torch.equal(a, b) for a, b in zip(state, before, strict=True))
 
 
@@ -100,23 +117,42 @@ def test_weights_are_packed_again_when_they_change():
     same(lstm, x, lengths, None)
 
 
-def test_gradients_and_autocast_take_the_plain_path(monkeypatch):
-    calls = []
-    monkeypatch.setattr(cpu, "run", lambda *arguments: calls.append("fast"))
-    lstm = random_lstm(4, 8, 4, (3.0, 3.0), False)
-    x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
-    kernels.run_lstm(lstm, x, lengths, None)
-    assert calls == ["fast"]
-    kernels.run_lstm(lstm, x.clone().requires_grad_(), lengths, None)[0].sum().backward()
-    kernels.run_lstm(lstm.double(), x.double(), lengths, None)
-    with torch.autocast("cpu", torch.bfloat16):
-        kernels.run_lstm(lstm.float(), x, lengths, None)
-    lstm.requires_grad_()
-    kernels.run_lstm(lstm, x, lengths, None)[0].sum().backward()
-    assert calls == ["fast"]
-    with torch.no_grad():
-        kernels.run_lstm(lstm, x, lengths, None)
+def test_gradients_and_autocast_take_the_plain_path(tiny, monkeypatch):
+    calls, run = [], cpu.run_stack
+
+    def counted(*arguments):
+        calls.append("fast")
+        return run(*arguments)
+
+    monkeypatch.setattr(cpu, "run_stack", counted)
+    tokens, lengths = torch.randn(2, 5, 8), torch.tensor([5, 3])
+    exact, _ = tiny.bilm(tokens, lengths)
     assert calls == ["fast", "fast"]
+    calls.clear()
+    plain, _ = tiny.bilm(tokens.clone().requires_grad_(), lengths)
+    plain.sum().backward()
+    np.testing.assert_allclose(plain.detach(), exact, atol=1e-5)
+    with torch.autocast("cpu", torch.bfloat16):
+        tiny.bilm(tokens, lengths)
+    tiny.bilm.requires_grad_()
+    tiny.bilm(tokens, lengths)[0].sum().backward()
+    assert calls == []
+    with torch.no_grad():
+        tiny.bilm(tokens, lengths)
+    assert calls == ["fast", "fast"]
+    tiny.bilm.double()
+    with torch.no_grad():
+        tiny.bilm(tokens.double(), lengths)
+    assert calls == ["fast", "fast"]
+
+
+def test_memory_is_used_again(tiny):
+    tokens, lengths = torch.randn(3, 6, 8), torch.tensor([6, 2, 0])
+    expected, _ = tiny.bilm(tokens, lengths)
+    memory = torch.full((3 * 3 * 6 * 16 + 100,), torch.nan)
+    layers, _ = tiny.bilm(tokens, lengths, memory=memory)
+    assert layers.data_ptr() == memory.data_ptr()
+    assert torch.equal(layers, expected)
 
 
 def test_directions_side_by_side(tiny, monkeypatch):

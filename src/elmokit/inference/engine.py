@@ -35,8 +35,24 @@ class BatchResult:
     """Which sentences of the call these are (B)."""
     lengths: list[int]
     """Their tokens (B), without the sentence marks."""
-    layers: list[Tensor]
-    """Layers 0 … upto, each (B, T, D): mark, tokens, mark, then zeros."""
+    layers: Tensor
+    """Layers 0 … upto, (upto + 1, B, T, D): mark, tokens, mark, then zeros. The next batch uses
+    their memory again."""
+
+
+class _Memory:
+    """Room for the layers of a batch, used again for the next one.
+
+    Fresh memory costs a CPU more time than copying into it, as the system clears it page by page.
+    """
+
+    def __init__(self) -> None:
+        self._room: Tensor | None = None
+
+    def of(self, n_values: int, like: Tensor) -> Tensor:
+        if self._room is None or len(self._room) < n_values:
+            self._room = like.new_empty(n_values)
+        return self._room
 
 
 class Engine:
@@ -87,11 +103,12 @@ class Engine:
         rows = batch_size or (_CPU_SENTENCES if kind == "cpu" else _GPU_SENTENCES)
         self._max_tokens.setdefault(kind, _CPU_TOKENS if kind == "cpu" else _GPU_TOKENS)
         lengths = [len(sentence) + 2 for sentence in sentences]
+        memory = _Memory()
         todo = deque(plan_batches(range(len(lengths)), lengths, self._max_tokens[kind], rows))
         while todo:
             indices = todo.popleft()
             try:
-                result = then(self._run_batch(sentences, indices, upto, start)[0])
+                result = then(self._run_batch(sentences, indices, upto, start, memory)[0])
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
                     raise
@@ -112,12 +129,13 @@ class Engine:
         self, sentences: Sequence[Sequence[str]], upto: int | None, start: CarriedState, rows: int
     ) -> Iterator[BatchResult]:
         """Batches in the order given; the state of a row passes over its empty sentences."""
+        memory = _Memory()
         for first in range(0, len(sentences), rows):
             indices = list(range(first, min(first + rows, len(sentences))))
             before = start.rows(len(indices), self.bilm)
             try:
                 # all layers, as a state with some layers missing could not be carried on
-                result, final = self._run_batch(sentences, indices, None, before)
+                result, final = self._run_batch(sentences, indices, None, before, memory)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
                     raise
@@ -137,6 +155,7 @@ class Engine:
         indices: list[int],
         upto: int | None,
         start: BiLMState | None,
+        memory: _Memory,
     ) -> tuple[BatchResult, BiLMState]:
         # a caller's autocast would change the numbers, and stay in the cache
         with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
@@ -152,8 +171,11 @@ class Engine:
             tokens = words[torch.from_numpy(positions).to(words.device)]
             if start is not None and len(start) != len(batch):
                 start = start.map(lambda t: t.expand(len(batch), -1))
+            n_layers = self.bilm.config.context.n_layers + 1
+            n_values = n_layers * positions.size * self.bilm.config.context.output_dim
+            lengths_here = torch.from_numpy(lengths).to(tokens.device)
             layers, final = self.bilm(
-                tokens, torch.from_numpy(lengths).to(tokens.device), start, upto
+                tokens, lengths_here, start, upto, memory.of(n_values, tokens)
             )
             return BatchResult(indices, [len(sentences[i]) for i in indices], layers), final
 

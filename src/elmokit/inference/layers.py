@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from elmokit.errors import InputError
@@ -57,14 +56,17 @@ class LayerChoice:
         """What stands before (T, D) in the shape of a sentence's array."""
         return (len(self.layers),) if self.stacked else ()
 
-    def apply(self, layers: Sequence[Tensor], mix: ScalarMix) -> Tensor:
-        """Layers 0 … upto, each (B, T, D), to (B, T, D), or (B, K, T, D) where stacked."""
+    def apply(self, layers: Tensor, mix: ScalarMix) -> Tensor:
+        """Layers 0 … upto, (upto + 1, B, T, D), to (B, T, D), or (B, K, T, D) where stacked."""
         if self.layers == "mix":
             return mix(layers)
         if self.layers == "average":
-            return torch.stack(list(layers)).mean(0)
-        chosen = [layers[int(number)] for number in self.layers]
-        return torch.stack(chosen, 1) if self.stacked else chosen[0]
+            return layers.mean(0)
+        numbers = [int(number) for number in self.layers]
+        if not self.stacked:
+            return layers[numbers[0]]
+        chosen = layers if numbers == list(range(len(layers))) else layers[numbers]
+        return chosen.transpose(0, 1)
 
 
 def _is_layer(number: object, n_layers: int) -> bool:

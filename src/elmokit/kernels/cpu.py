@@ -8,6 +8,7 @@ sigmoid gates side by side; all steps work in the same buffers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -24,9 +25,8 @@ _ROWS_AHEAD = 512  # rows of the input product at once: enough for its full spee
 class Packed(NamedTuple):
     """An LSTM's weights as this path wants them: gates i, f, o, j, transposed."""
 
-    input: Tensor  # (input_dim, 4H)
+    input: Tensor  # (input_dim + 1, 4H): the last row is the bias, the forget bias included
     state: Tensor  # (P, 4H)
-    bias: Tensor  # (4H,), the forget bias included
     projection: Tensor | None  # (H, P)
 
 
@@ -48,34 +48,58 @@ def pack(lstm: ProjectedLSTM) -> Packed:
     bias = reorder(lstm.bias).clone()
     bias[lstm.cell_dim : 2 * lstm.cell_dim] += lstm.forget_bias
     packed = Packed(
-        reorder(lstm.input_weight).t().contiguous(),
+        torch.cat([reorder(lstm.input_weight).t(), bias[None]]),
         reorder(lstm.state_weight).t().contiguous(),
-        bias,
         None if lstm.projection is None else lstm.projection.detach().t().contiguous(),
     )
     _packed[lstm] = (watch, packed)
     return packed
 
 
-def run(
-    lstm: ProjectedLSTM, x: Tensor, lengths: Tensor, state: State | None
-) -> tuple[Tensor, State]:
-    """Arguments and results of :meth:`ProjectedLSTM.forward`, float32 on the CPU."""
-    n, time, _ = x.shape
+def run_stack(
+    stack: Sequence[ProjectedLSTM],
+    tokens: Tensor,
+    lengths: Tensor,
+    starts: Sequence[State] | None,
+    skip: bool,
+    outputs: Sequence[Tensor],
+) -> list[State]:
+    """Arguments and results of :func:`elmokit.kernels.run_stack`, float32 on the CPU."""
+    n, time, _ = tokens.shape
     order = torch.argsort(lengths, descending=True, stable=True)
-    sorted_lengths = lengths[order]
-    # (T, B): True at the first rows of each step
-    running = torch.arange(time)[:, None] < sorted_lengths
+    # (T, B) in that order: True at the first rows of each step
+    running = torch.arange(time)[:, None] < lengths[order]
     counts = running.sum(1).tolist()
-    inputs = x[order].transpose(0, 1)[running]  # (N, input_dim), step by step without padding
-    h, c = state if state is not None else lstm.zero_state(n)
-    h, c = h[order].clone(), c[order].clone()
-    outputs = _steps(lstm, pack(lstm), inputs, counts, h, c)
-    padded = x.new_zeros(time, n, lstm.output_dim)
-    padded[running] = outputs
-    back = torch.empty_like(order)
-    back[order] = torch.arange(n)
-    return padded.transpose(0, 1)[back], (h[back], c[back])
+    at_step, at_row = running.nonzero(as_tuple=True)
+    where = (order[at_row], at_step)  # of every token: its sentence and its place there
+    # (N, P), step by step without padding; so it stays through all layers
+    x = _rows_with_one(len(at_step), tokens.shape[2])
+    x[:, :-1] = tokens[where]
+    finals = []
+    for number, lstm in enumerate(stack):
+        h, c = lstm.zero_state(n) if starts is None else starts[number]
+        h, c = h[order], c[order]
+        out = _steps(lstm, pack(lstm), x, counts, h, c)
+        if skip and number > 0:
+            out[:, :-1] += x[:, :-1]
+        outputs[number].zero_().index_put_(where, out[:, :-1])
+        finals.append((_unsorted(h, order), _unsorted(c, order)))
+        x = out
+    return finals
+
+
+def _rows_with_one(n: int, width: int) -> Tensor:
+    """Room for (n, width) numbers and a 1 at the end of each row, which multiplies the bias.
+
+    That adds the bias within the product; added by itself, it costs a tenth of the product.
+    """
+    rows = torch.empty(n, width + 1)
+    rows[:, -1] = 1
+    return rows
+
+
+def _unsorted(rows: Tensor, order: Tensor) -> Tensor:
+    return torch.empty_like(rows).index_copy_(0, order, rows)
 
 
 def _steps(
@@ -86,29 +110,29 @@ def _steps(
     Args:
         lstm: For its sizes and bounds.
         weights: Its packed weights.
-        inputs: (N, input_dim), the rows of step 0, then those of step 1, …
+        inputs: (N, input_dim + 1), the rows of step 0, then those of step 1, …, each with a 1.
         counts: Rows of each step, never growing.
         h: (B, P), changed to the last output of each row.
         c: (B, H), changed to the last cell of each row.
 
     Returns:
-        Outputs (N, P) in the order of the inputs.
+        Outputs (N, P + 1) in the order of the inputs, each with a 1.
     """
     width, cell_clip = lstm.cell_dim, lstm.cell_clip
     proj_clip = lstm.proj_clip if weights.projection is not None else None
     starts = [0, *accumulate(counts)]
-    outputs = inputs.new_empty(len(inputs), lstm.output_dim)
+    outputs = _rows_with_one(len(inputs), lstm.output_dim)
     most = max(counts, default=0)
     gates = inputs.new_empty(max(_ROWS_AHEAD, most), 4 * width)
     cell = inputs.new_empty(most, width)
     for first, last in _pieces(counts, lstm.reverse):
         offset, end = starts[first], starts[last]
-        torch.addmm(weights.bias, inputs[offset:end], weights.input, out=gates[: end - offset])
+        torch.mm(inputs[offset:end], weights.input, out=gates[: end - offset])
         steps = range(first, last)
         for t in reversed(steps) if lstm.reverse else steps:
             n = counts[t]
             g = gates[starts[t] - offset : starts[t + 1] - offset]
-            some_h, some_c, out = h[:n], c[:n], outputs[starts[t] : starts[t + 1]]
+            some_h, some_c, out = h[:n], c[:n], outputs[starts[t] : starts[t + 1], :-1]
             g.addmm_(some_h, weights.state)
             g[:, : 3 * width].sigmoid_()
             i, f, o, j = g.chunk(4, 1)

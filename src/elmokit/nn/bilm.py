@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.config import ModelConfig
-from elmokit.kernels import run_lstm
+from elmokit.kernels import run_plain, run_stack
 from elmokit.kernels.parallel import run_all
 from elmokit.nn.char_encoder import CharEncoder
 from elmokit.nn.lstm import ProjectedLSTM, State
@@ -97,7 +98,8 @@ class BiLM(nn.Module):
         lengths: Tensor,
         state: BiLMState | None = None,
         upto: int | None = None,
-    ) -> tuple[list[Tensor], BiLMState]:
+        memory: Tensor | None = None,
+    ) -> tuple[Tensor, BiLMState]:
         """All layers of a batch of sentences.
 
         Args:
@@ -105,39 +107,32 @@ class BiLM(nn.Module):
             lengths: Tokens (B,) of each sentence, marks included.
             state: What the LSTMs start from; None for zeros.
             upto: The last layer needed: 0 runs no LSTM; None for all.
+            memory: Where to put the layers, so that calls can use the same memory again: any
+                tensor with as many values as they have, or more. Not with gradients.
 
         Returns:
-            Layers 0 … upto, each (B, T, D): the token vector once a direction, then the LSTMs'
+            Layers 0 … upto, (upto + 1, B, T, D): the token vector once a direction, then the LSTMs'
             outputs, forward half first. And the state after the sentences, of the layers run.
         """
-        upto = self.config.context.n_layers if upto is None else upto
+        context = self.config.context
+        stacks = [stack[: context.n_layers if upto is None else upto] for stack in self.directions]
+        starts = [None] * len(stacks) if state is None else state.directions
+        if torch.is_grad_enabled() and any(t.requires_grad for t in (tokens, *self.parameters())):
+            halves, states = [], []
+            for stack, start in zip(stacks, starts, strict=True):
+                outputs, final = run_plain(stack, tokens, lengths, start, context.skip_connections)
+                halves.append(torch.stack([tokens, *outputs]))
+                states.append(final)
+            return torch.cat(halves, -1), BiLMState(states)
+        shape = (len(stacks[0]) + 1, *tokens.shape[:2], context.output_dim)
+        if memory is None:
+            memory = tokens.new_empty(shape)
+        layers = memory.view(-1)[: math.prod(shape)].view(shape)
+        parts = layers.chunk(len(stacks), -1)  # (upto + 1, B, T, P) each
+        for part in parts:
+            part[0] = tokens
         tasks = [
-            partial(
-                self._run_direction,
-                stack[:upto],
-                tokens,
-                lengths,
-                None if state is None else state.directions[d],
-            )
-            for d, stack in enumerate(self.directions)
+            partial(run_stack, stack, tokens, lengths, start, context.skip_connections, part[1:])
+            for stack, start, part in zip(stacks, starts, parts, strict=True)
         ]
-        outputs, states = zip(*run_all(tasks, tokens.device), strict=True)
-        merged = [torch.cat(halves, -1) for halves in zip(*outputs, strict=True)]
-        return merged, BiLMState(list(states))
-
-    def _run_direction(
-        self,
-        stack: list[ProjectedLSTM],
-        tokens: Tensor,
-        lengths: Tensor,
-        starts: list[State] | None,
-    ) -> tuple[list[Tensor], list[State]]:
-        """Token vectors and the output of each LSTM of a direction, (B, T, P), and their states."""
-        x, layers, finals = tokens, [tokens], []
-        for number, lstm in enumerate(stack):
-            out, final = run_lstm(lstm, x, lengths, None if starts is None else starts[number])
-            # the residual skips the first layer
-            x = out + x if self.config.context.skip_connections and number > 0 else out
-            layers.append(x)
-            finals.append(final)
-        return layers, finals
+        return layers, BiLMState(run_all(tasks, tokens.device))

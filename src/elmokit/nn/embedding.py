@@ -114,7 +114,7 @@ class ElmoEmbedding(nn.Module):
             if self.layer_norm == "allennlp":  # its statistics include the sentence marks
                 mixed = mix(layers, inside)[:, 1:-1]
             else:
-                mixed = mix([layer[:, 1:-1] for layer in layers], mask)
+                mixed = mix(layers[:, :, 1:-1], mask)
             outputs.append(self.dropout(torch.where(mask[..., None], mixed, 0)))
         return ElmoOutput(outputs, mask)
 
@@ -122,8 +122,8 @@ class ElmoEmbedding(nn.Module):
         """The L2 term of all mixes, to be added to the task's loss."""
         return torch.stack([cast(ScalarMix, mix).penalty() for mix in self.mixes]).sum()
 
-    def _layers(self, ids: Tensor, lengths: Tensor) -> list[Tensor]:
-        """Layers, each (B, T + 2, D), of ids (B, T, C) set between the sentence marks."""
+    def _layers(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Layers (L + 1, B, T + 2, D) of ids (B, T, C) set between the sentence marks."""
         marks = torch.from_numpy(
             self.alphabet.encode([self.alphabet.begin, self.alphabet.end], self._columns(ids))
         ).to(ids)
@@ -139,7 +139,7 @@ class ElmoEmbedding(nn.Module):
         lengths = torch.where(real, lengths + 2, 0)
         inside = torch.arange(time + 2, device=ids.device) < lengths[:, None]
         tokens = torch.where(inside[..., None], tokens, 0)
-        layers: list[Tensor] = self.bilm(tokens, lengths)[0]
+        layers: Tensor = self.bilm(tokens, lengths)[0]
         return layers
 
     def _columns(self, ids: Tensor) -> int:

@@ -50,11 +50,11 @@ class ScalarMix(nn.Module):
         self.layer_norm = layer_norm
         self.l2 = l2
 
-    def forward(self, layers: Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
+    def forward(self, layers: Tensor | Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
         """Mix layers, each (…, T, D), into one of the same shape.
 
         Args:
-            layers: All the layers.
+            layers: All the layers, as one tensor (L + 1, …, T, D) or one by one.
             mask: True (…, T) at real tokens; only the layer normalisation needs it.
         """
         if len(layers) != len(self.weights):
@@ -63,12 +63,8 @@ class ScalarMix(nn.Module):
             if mask is None:
                 raise ConfigError("a mix with layer normalisation needs the mask of real tokens")
             layers = [self._normalise(layer, mask) for layer in layers]
-        shares = torch.softmax(self.weights, 0)
-        # summed pairwise, not as one product over a stack, to hold one layer at a time
-        total = shares[0] * layers[0]
-        for share, layer in zip(shares[1:], layers[1:], strict=True):
-            total = total + share * layer
-        return self.gamma * total
+        stacked = layers if isinstance(layers, Tensor) else torch.stack(list(layers))
+        return torch.tensordot(self.gamma * torch.softmax(self.weights, 0), stacked, 1)
 
     def penalty(self) -> Tensor:
         """l2 · Σ w², to be added to the task's loss."""
