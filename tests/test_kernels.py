@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SENTENCES
-from elmokit import kernels
+from elmokit import Elmo, kernels
+from elmokit.errors import InputError
 from elmokit.kernels import cpu, parallel
 from elmokit.nn import ProjectedLSTM
 
@@ -210,3 +211,32 @@ def test_after_a_fork(tiny_folder):
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tiny_folder)],
                           timeout=60, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("size", ["tiny", "small"])
+def test_int8_is_close(size, tiny_folder):
+    """The promise: a mean cosine of 0.999 in every layer."""
+    if size == "tiny":  # both clips active
+        exact = Elmo.load(tiny_folder, device="cpu")
+        rounded = Elmo.load(tiny_folder, device="cpu", quantize="int8")
+    else:
+        exact = Elmo.random("small", device="cpu")
+        rounded = Elmo.random("small", device="cpu", quantize="int8")
+    for a, b in zip(exact.encode(SENTENCES, "all"), rounded.encode(SENTENCES, "all"), strict=True):
+        if a.size:
+            cosines = (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1)
+            assert cosines.mean(1).min() > 0.999
+    assert np.abs(a - b).max() > 0  # it is another path
+    assert same_weights(exact, rounded)
+
+
+def same_weights(a, b):
+    return a.checkpoint().checksum() == b.checkpoint().checksum()
+
+
+def test_int8_errors(tiny_folder, monkeypatch):
+    with pytest.raises(InputError, match="int8 or nothing, not 'int4'"):
+        Elmo.load(tiny_folder, quantize="int4", device="cpu")
+    monkeypatch.setattr(type(torch.backends.quantized), "supported_engines", ["none"])
+    with pytest.raises(InputError, match="no int8 products"):
+        Elmo.load(tiny_folder, quantize="int8", device="cpu")

@@ -20,6 +20,7 @@ from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.pooling import check_pooling, pool, tokens_of_span
 from elmokit.inference.scoring import LanguageModel, Perplexity, Score, perplexity
 from elmokit.inference.states import CarriedState, StartState, check_state
+from elmokit.kernels.cpu_products import check_int8
 from elmokit.nn.bilm import BiLM, BiLMState
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.softmax import FullSoftmax
@@ -54,6 +55,7 @@ class Elmo:
         tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
         device: str | torch.device | None = None,
         cache_mb: int = 256,
+        quantize: str | None = None,
     ) -> None:
         self.config = checkpoint.config
         self.format, self.source = checkpoint.format, checkpoint.source
@@ -76,6 +78,8 @@ class Elmo:
             vocabulary = Vocabulary(checkpoint.vocabulary or [])
             self._lm = LanguageModel(self._engine, softmax, vocabulary)
         self.to(_choose_device(device))
+        if quantize is not None:
+            self._quantize(quantize)
 
     @classmethod
     def load(
@@ -89,6 +93,7 @@ class Elmo:
         tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
         device: str | torch.device | None = None,
         cache_mb: int = 256,
+        quantize: str | None = None,
     ) -> Elmo:
         """Open a model.
 
@@ -103,6 +108,9 @@ class Elmo:
                 from a string to its tokens; nothing for what the model's config says.
             device: Where to run, as for torch; nothing for a GPU where there is one.
             cache_mb: Most memory for the vectors of words seen before; 0 for none.
+            quantize: "int8" to run the LSTMs with rounded weights, on a CPU alone: up to three
+                times as fast for large models, with vectors whose cosine to the exact ones is
+                above 0.999. What is saved stays exact.
         """
         if options is not None or weights is not None:
             if model is not None or options is None or weights is None:
@@ -117,7 +125,7 @@ class Elmo:
                     "archive of one"
                 )
             checkpoint = read_model(DEFAULT_MODEL if model is None else model)
-        return cls(checkpoint, tokenizer, device, cache_mb)
+        return cls(checkpoint, tokenizer, device, cache_mb, quantize)
 
     @classmethod
     def random(cls, config: str | ModelConfig = "small", seed: int = 0, **keywords: Any) -> Elmo:
@@ -126,7 +134,7 @@ class Elmo:
         Args:
             config: Sizes, or the name of published ones: small, medium, original.
             seed: The same seed gives the same weights.
-            **keywords: tokenizer, device and cache_mb as for :meth:`load`.
+            **keywords: tokenizer, device, cache_mb and quantize as for :meth:`load`.
         """
         config = published_size(config) if isinstance(config, str) else config
         if config.vocabulary_size or config.token_encoder.alphabet != "utf8":
@@ -484,6 +492,16 @@ class Elmo:
             ]
 
         return self._engine.run(sentences, to_arrays, choice.upto, self._start(state), batch_size)
+
+    def _quantize(self, precision: str) -> None:
+        if precision != "int8":
+            raise InputError(f"quantize must be int8 or nothing, not {precision!r}")
+        if self.device.type != "cpu":
+            raise InputError(f"int8 is for the CPU, and this model is on {self.device}")
+        check_int8()
+        for stack in self.bilm.directions:
+            for lstm in stack:
+                lstm.precision = precision
 
     def _language_model(self) -> LanguageModel:
         if self._lm is None:

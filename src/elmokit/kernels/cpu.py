@@ -1,57 +1,38 @@
 """The LSTM on a CPU, without gradients.
 
 Sentences are sorted by length, so that at every step those still running are the first rows, and
-no padding is computed. The input's share of the gates is one product for many steps. Weights are
-kept transposed, which MKL multiplies up to twice as fast at small batches, and with the three
-sigmoid gates side by side; all steps work in the same buffers.
+no padding is computed. The input's share of the gates is one product for many steps. All steps work
+in the same buffers, with the three sigmoid gates side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
+from elmokit.kernels.cpu_products import PRODUCTS, Products
 from elmokit.nn.lstm import ProjectedLSTM, State
 from elmokit.nn.weight_watch import WeightWatch
 
 _ROWS_AHEAD = 512  # rows of the input product at once: enough for its full speed, and no more
 
 
-class Packed(NamedTuple):
-    """An LSTM's weights as this path wants them: gates i, f, o, j, transposed."""
-
-    input: Tensor  # (input_dim + 1, 4H): the last row is the bias, the forget bias included
-    state: Tensor  # (P, 4H)
-    projection: Tensor | None  # (H, P)
+_packed: WeakKeyDictionary[ProjectedLSTM, tuple[WeightWatch, Products]] = WeakKeyDictionary()
 
 
-_packed: WeakKeyDictionary[ProjectedLSTM, tuple[WeightWatch, Packed]] = WeakKeyDictionary()
-
-
-def pack(lstm: ProjectedLSTM) -> Packed:
-    """The packed weights of an LSTM, made anew only when its weights have changed."""
+def pack(lstm: ProjectedLSTM) -> Products:
+    """The three products of an LSTM, packed anew only when its weights have changed."""
     watch, packed = _packed.get(lstm, (None, None))
-    if watch is not None and packed is not None and not watch.changed():
+    kind = PRODUCTS[lstm.precision]
+    if watch is not None and isinstance(packed, kind) and not watch.changed():
         return packed
     watch = WeightWatch(lstm)
     watch.changed()
-
-    def reorder(t: Tensor) -> Tensor:
-        i, j, f, o = t.detach().chunk(4)
-        return torch.cat([i, f, o, j])
-
-    bias = reorder(lstm.bias).clone()
-    bias[lstm.cell_dim : 2 * lstm.cell_dim] += lstm.forget_bias
-    packed = Packed(
-        torch.cat([reorder(lstm.input_weight).t(), bias[None]]),
-        reorder(lstm.state_weight).t().contiguous(),
-        None if lstm.projection is None else lstm.projection.detach().t().contiguous(),
-    )
+    packed = kind(lstm)
     _packed[lstm] = (watch, packed)
     return packed
 
@@ -103,13 +84,18 @@ def _unsorted(rows: Tensor, order: Tensor) -> Tensor:
 
 
 def _steps(
-    lstm: ProjectedLSTM, weights: Packed, inputs: Tensor, counts: list[int], h: Tensor, c: Tensor
+    lstm: ProjectedLSTM,
+    products: Products,
+    inputs: Tensor,
+    counts: list[int],
+    h: Tensor,
+    c: Tensor,
 ) -> Tensor:
     """All steps over the rows still running.
 
     Args:
         lstm: For its sizes and bounds.
-        weights: Its packed weights.
+        products: Its packed weights.
         inputs: (N, input_dim + 1), the rows of step 0, then those of step 1, …, each with a 1.
         counts: Rows of each step, never growing.
         h: (B, P), changed to the last output of each row.
@@ -119,7 +105,7 @@ def _steps(
         Outputs (N, P + 1) in the order of the inputs, each with a 1.
     """
     width, cell_clip = lstm.cell_dim, lstm.cell_clip
-    proj_clip = lstm.proj_clip if weights.projection is not None else None
+    proj_clip = lstm.proj_clip if lstm.projection is not None else None
     starts = [0, *accumulate(counts)]
     outputs = _rows_with_one(len(inputs), lstm.output_dim)
     most = max(counts, default=0)
@@ -127,25 +113,22 @@ def _steps(
     cell = inputs.new_empty(most, width)
     for first, last in _pieces(counts, lstm.reverse):
         offset, end = starts[first], starts[last]
-        torch.mm(inputs[offset:end], weights.input, out=gates[: end - offset])
+        products.of_input(inputs[offset:end], gates[: end - offset])
         steps = range(first, last)
         for t in reversed(steps) if lstm.reverse else steps:
             n = counts[t]
             g = gates[starts[t] - offset : starts[t + 1] - offset]
             some_h, some_c, out = h[:n], c[:n], outputs[starts[t] : starts[t + 1], :-1]
-            g.addmm_(some_h, weights.state)
+            products.add_state(some_h, g)
             g[:, : 3 * width].sigmoid_()
             i, f, o, j = g.chunk(4, 1)
             some_c.mul_(f).addcmul_(i, j.tanh_())
             if cell_clip is not None:
                 some_c.clamp_(-cell_clip, cell_clip)
             y = torch.tanh(some_c, out=cell[:n]).mul_(o)
-            if weights.projection is None:
-                out.copy_(y)
-            else:
-                torch.mm(y, weights.projection, out=out)
-                if proj_clip is not None:
-                    out.clamp_(-proj_clip, proj_clip)
+            products.project(y, out)
+            if proj_clip is not None:
+                out.clamp_(-proj_clip, proj_clip)
             some_h.copy_(out)
     return outputs
 

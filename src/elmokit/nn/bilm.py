@@ -132,7 +132,9 @@ class BiLM(nn.Module):
         for part in parts:
             part[0] = tokens
         tasks = [
-            partial(run_stack, stack, tokens, lengths, start, context.skip_connections, part[1:])
+            partial(
+                run_stack, stack, tokens, lengths, start, context.skip_connections, list(part[1:])
+            )
             for stack, start, part in zip(stacks, starts, parts, strict=True)
         ]
         return layers, BiLMState(run_all(tasks, tokens.device))
