@@ -175,6 +175,18 @@ def test_the_tokenizer_and_tokenized(cli, tiny_folder, tmp_path):
             assert file["0"].shape == (n, 16)
 
 
+def test_quantize(cli, tiny, tiny_folder, tmp_path, corpus):
+    out = tmp_path / "out.hdf5"
+    done = cli("embed", corpus, out, "-m", tiny_folder, "--quantize", "int8", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    with h5py.File(out) as file:
+        exact, rounded = tiny.encode(LINES[0], "all"), file["0"][()]
+    assert 0 < np.abs(exact - rounded).max() < 0.3
+    assert (
+        "int8 or nothing" in cli("embed", corpus, out, "-m", tiny_folder, "--quantize", "x").stderr
+    )
+
+
 # Stopping and going on
 
 

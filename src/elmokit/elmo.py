@@ -163,6 +163,11 @@ class Elmo:
         return self.checkpoint().n_parameters
 
     @property
+    def precision(self) -> str:
+        """What the LSTMs compute with: float32, or int8 where it was asked for."""
+        return self.bilm.directions[0][0].precision
+
+    @property
     def device(self) -> torch.device:
         """Where it runs."""
         return self._engine.device

@@ -36,12 +36,18 @@ def open_model(
     weight_file: Path | None = None,
     tokenizer: str | None = None,
     device: str | None = None,
+    quantize: str | None = None,
 ) -> Elmo:
     """The model a command was asked to use."""
     from elmokit.elmo import Elmo
 
     return Elmo.load(
-        model, options=options_file, weights=weight_file, tokenizer=tokenizer, device=device
+        model,
+        options=options_file,
+        weights=weight_file,
+        tokenizer=tokenizer,
+        device=device,
+        quantize=quantize,
     )
 
 

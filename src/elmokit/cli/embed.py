@@ -62,6 +62,9 @@ def embed(
     use_sentence_keys: Annotated[
         bool, typer.Option("--use-sentence-keys", help="Sentences, not line numbers, as keys.")
     ] = False,
+    quantize: Annotated[
+        str | None, typer.Option(help="int8: faster on a CPU for large models, nearly exact.")
+    ] = None,
     device: DeviceOption = None,
     cuda_device: Annotated[
         int | None, typer.Option(help="AllenNLP's way to say --device: -1 for the CPU, else a GPU.")
@@ -97,9 +100,8 @@ def embed(
     if source is not None and not source.exists():
         raise InputError(f"there is no file {source}; check the path, or give - for standard input")
     find_writer(output, options.write)  # before the model is loaded, which takes longer
-    elmo = open_model(
-        model, options_file, weight_file, "whitespace" if tokenized else tokenizer, device
-    )
+    tokenizer = "whitespace" if tokenized else tokenizer
+    elmo = open_model(model, options_file, weight_file, tokenizer, device, quantize)
     try:
         done = embed_lines(elmo, read_lines(source), output, options, count_lines(source))
     except KeyboardInterrupt:

@@ -153,6 +153,7 @@ def _prepare(elmo: Elmo, output: Path, options: EmbedOptions) -> tuple[Spool, Ca
         "layers": choice.layers if isinstance(choice.layers, str) else list(choice.layers),
         "stacked": choice.stacked,
         "dtype": options.dtype,
+        "precision": elmo.precision,
         "state": options.state,
         "tokenizer": elmo.tokenizer.name,
     }

@@ -1,0 +1,75 @@
+"""AllenNLP's ELMo on given files; run by benchmarks/cpu.py with AllenNLP's own Python.
+
+    python allennlp_elmo.py JOB.json
+
+The job names options, weights, sentences, threads and cases; the result is printed as JSON, and
+the layers of the first batch are stored for comparison. Nothing of ElmoKit is imported.
+"""
+
+import json
+import sys
+import time
+import warnings
+
+warnings.simplefilter("ignore")
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids  # noqa: E402
+
+
+def embed(model, batches, cached_ids=None):
+    """All layers of all batches, as numpy arrays, as ElmoEmbedder gave them."""
+    results = []
+    with torch.no_grad():
+        for batch in batches:
+            if cached_ids is None:
+                out = model(batch_to_ids(batch))
+            else:
+                width = max(map(len, batch))
+                words = torch.zeros(len(batch), width, dtype=torch.long)
+                for row, sentence in zip(words, batch):
+                    row[: len(sentence)] = torch.tensor([cached_ids[w] for w in sentence])
+                out = model(None, words)
+            stacked = torch.stack(out["activations"], 1).numpy()
+            results += [stacked[i, :, 1 : len(s) + 1] for i, s in enumerate(batch)]
+    return results
+
+
+def main():
+    """Run every case of the job."""
+    with open(sys.argv[1]) as file:
+        job = json.load(file)
+    torch.set_num_threads(job["threads"])
+    sentences = job["sentences"]
+    batches = [sentences[i : i + 64] for i in range(0, len(sentences), 64)]
+    n_tokens = sum(map(len, sentences))
+    found = {"tokens": n_tokens}
+    model = _ElmoBiLm(job["options"], job["weights"]).eval()
+    first = embed(model, batches[:1])  # from a zero state, as nothing was carried yet
+    np.savez(job["store"], *first)
+    if "as run" in job["cases"]:
+        cpu, wall = time.process_time(), time.perf_counter()
+        embed(model, batches)
+        found["as run"] = [time.process_time() - cpu, time.perf_counter() - wall]
+    if "latency" in job["cases"]:
+        seconds = []
+        for sentence in sentences[:40]:
+            started = time.perf_counter()
+            embed(model, [[sentence]])
+            seconds.append(time.perf_counter() - started)
+        found["latency"] = float(np.median(seconds))
+    if "cached" in job["cases"]:
+        vocabulary = ["@@PADDING@@", *sorted({w for s in sentences for w in s})]
+        model = _ElmoBiLm(job["options"], job["weights"], vocab_to_cache=vocabulary).eval()
+        ids = {w: i for i, w in enumerate(vocabulary)}
+        model._token_embedder = None  # so that a word not in the cache would be an error
+        embed(model, batches[:1], ids)
+        cpu, wall = time.process_time(), time.perf_counter()
+        embed(model, batches, ids)
+        found["cached"] = [time.process_time() - cpu, time.perf_counter() - wall]
+    found["versions"] = f"AllenNLP 2.10.1, PyTorch {torch.__version__}"
+    print(json.dumps(found))
+
+
+main()
