@@ -172,6 +172,22 @@ def test_directions_side_by_side(tiny, monkeypatch):
         np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+def test_the_threads_are_shared_out(tiny):
+    """Each direction has its share of the threads, and results are the same to the last bit."""
+    threads = torch.get_num_threads()
+    try:
+        for n, share in ((2, 1), (4, 2)):
+            torch.set_num_threads(n)
+            with torch.no_grad():
+                for _ in range(5):
+                    tasks = [lambda: (torch.ones(10).sum(), torch.get_num_threads())[1]] * 2
+                    assert parallel.run_all(tasks, torch.device("cpu")) == [share, share]
+            results = {tiny.encode("a few words", "all").tobytes() for _ in range(20)}
+            assert len(results) == 1
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_threads_keep_the_callers_mode():
     cpu_device = torch.device("cpu")
     threads = torch.get_num_threads()

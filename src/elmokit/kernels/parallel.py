@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import TypeVar
 
 import torch
@@ -36,9 +37,17 @@ def _pool(threads: int, n_tasks: int) -> ThreadPoolExecutor:
     """As many workers as tasks, with the threads shared out among them."""
     key = (os.getpid(), threads)  # threads do not survive a fork
     if key not in _pools:
-        share = max(1, threads // n_tasks)
-        pool = ThreadPoolExecutor(n_tasks, "elmokit", lambda: torch.set_num_threads(share))
-        list(pool.map(lambda _: None, range(n_tasks)))
-        torch.set_num_threads(threads)  # the workers' setting would become that of new threads
+        pool = ThreadPoolExecutor(n_tasks, "elmokit")
+        everybody = Barrier(n_tasks)
+
+        def set_up(_: int) -> None:
+            # The first use of PyTorch in a thread takes over the process's number of threads, so
+            # that setting another number before it would be undone.
+            torch.get_num_threads()
+            torch.set_num_threads(max(1, threads // n_tasks))
+            everybody.wait()  # so that no worker does this twice, and another not at all
+
+        list(pool.map(set_up, range(n_tasks)))
+        torch.set_num_threads(threads)  # the workers' number would be that of new threads
         _pools[key] = pool
     return _pools[key]
