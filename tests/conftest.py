@@ -15,9 +15,14 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 import h5py
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from elmokit import Elmo
 from reference import Reference
+
+# a machine may be busy with other things
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 TINY = {
     "lstm": {
