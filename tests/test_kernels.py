@@ -53,6 +53,16 @@ def test_both_clips_active(reverse):
     assert (c.abs() == 3).float().mean() > 0.2
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_plain_path_in_pieces(reverse, monkeypatch):
+    """However few steps' gates it may compute ahead, the result is the same."""
+    lstm = random_lstm(8, 24, 8, (3.0, 3.0), reverse)
+    x, lengths = torch.randn(3, 50, 8), torch.tensor([50, 7, 33])
+    for steps in (1, 7, 50):
+        monkeypatch.setattr("elmokit.nn.lstm._GATE_VALUES", 3 * 4 * 24 * steps)
+        same(lstm, x, lengths, None)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 25), min_size=0, max_size=12),

@@ -171,8 +171,9 @@ class Engine:
             tokens = words[torch.from_numpy(positions).to(words.device)]
             if start is not None and len(start) != len(batch):
                 start = start.map(lambda t: t.expand(len(batch), -1))
-            n_layers = self.bilm.config.context.n_layers + 1
-            n_values = n_layers * positions.size * self.bilm.config.context.output_dim
+            context = self.bilm.config.context
+            n_layers = (context.n_layers if upto is None else upto) + 1
+            n_values = n_layers * positions.size * context.output_dim
             lengths_here = torch.from_numpy(lengths).to(tokens.device)
             layers, final = self.bilm(
                 tokens, lengths_here, start, upto, memory.of(n_values, tokens)
