@@ -183,7 +183,8 @@ def test_quantize(cli, tiny, tiny_folder, tmp_path, corpus):
         exact, rounded = tiny.encode(LINES[0], "all"), file["0"][()]
     assert 0 < np.abs(exact - rounded).max() < 0.3
     assert (
-        "int8 or nothing" in cli("embed", corpus, out, "-m", tiny_folder, "--quantize", "x").stderr
+        "int8, bfloat16 or nothing"
+        in cli("embed", corpus, out, "-m", tiny_folder, "--quantize", "x").stderr
     )
 
 

@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from conftest import SENTENCES
-from elmokit import CarriedState, Elmo
+from elmokit import CarriedState, Elmo, kernels
 from elmokit.errors import InputError, OutOfMemoryError
 from elmokit.nn import ElmoEmbedding
-from elmokit.nn import bilm as bilm_module
 
 
 def test_shapes_types_and_order(tiny):
@@ -56,13 +55,13 @@ def test_mix_uses_the_models_weights(tiny, tmp_path):
 
 
 def test_lower_layers_run_no_lstm(tiny, monkeypatch):
-    calls, run = [], bilm_module.run_stack
+    calls, run = [], kernels.run
 
-    def counted(stack, *rest):
-        calls.extend(stack)
-        return run(stack, *rest)
+    def counted(stacks, *rest):
+        calls.extend(lstm for stack in stacks for lstm in stack)
+        return run(stacks, *rest)
 
-    monkeypatch.setattr(bilm_module, "run_stack", counted)
+    monkeypatch.setattr(kernels, "run", counted)
     tiny.encode("a b", layers=0)
     assert calls == []
     tiny.encode("a b", layers=1)

@@ -1,6 +1,11 @@
 """Every fast path against the plain LSTM: random ragged batches, clips active, any start."""
 
+import gc
 import os
+import subprocess
+import sys
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -126,6 +131,57 @@ def test_weights_are_packed_again_when_they_change():
     same(lstm, x, lengths, None)
     lstm.bias = torch.nn.Parameter(lstm.bias + 1, requires_grad=False)
     same(lstm, x, lengths, None)
+    lstm.bias[5] += 1  # a single value
+    same(lstm, x, lengths, None)
+    lstm.forget_bias = 0.5
+    same(lstm, x, lengths, None)
+
+
+def test_failed_packing_leaves_nothing_behind(monkeypatch):
+    """Out of memory while packing new weights: the next call must not use the old ones."""
+    lstm = random_lstm(4, 8, 4, (3.0, 3.0), False)
+    x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
+    same(lstm, x, lengths, None)
+    lstm.state_weight.mul_(2)
+
+    def fail(lstm):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setitem(cpu.PRODUCTS, "float32", fail)
+        with pytest.raises(MemoryError):
+            cpu.pack(lstm)
+    same(lstm, x, lengths, None)
+
+
+def test_models_are_freed(tiny_folder):
+    elmo = Elmo.load(tiny_folder, device="cpu")
+    elmo.encode("a few words")
+    gone = weakref.ref(elmo.bilm.directions[0][0])
+    before = len(cpu._packed)
+    del elmo
+    gc.collect()
+    assert gone() is None
+    assert len(cpu._packed) < before
+
+
+def test_default_types_do_not_matter(tiny):
+    expected = tiny.encode(SENTENCES, "all")
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = tiny.encode(SENTENCES, "all")
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_start_with_gradients(tiny):
+    """The model is frozen, but what it starts from may be learned."""
+    start = tiny.bilm.zero_state(2).map(lambda t: (t + 0.1).requires_grad_())
+    layers, _ = tiny.bilm(torch.randn(2, 5, 8), torch.tensor([5, 3]), start)
+    layers.sum().backward()
+    assert all(t.grad.abs().sum() > 0 for t in start.tensors())
 
 
 def test_gradients_and_autocast_take_the_plain_path(tiny, monkeypatch):
@@ -143,8 +199,13 @@ def test_gradients_and_autocast_take_the_plain_path(tiny, monkeypatch):
     plain, _ = tiny.bilm(tokens.clone().requires_grad_(), lengths)
     plain.sum().backward()
     np.testing.assert_allclose(plain.detach(), exact, atol=1e-5)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
     with torch.autocast("cpu", torch.bfloat16):
         tiny.bilm(tokens, lengths)
+        with torch.no_grad():
+            tiny.bilm(tokens, lengths)
+    torch.set_num_threads(threads)
     tiny.bilm.requires_grad_()
     tiny.bilm(tokens, lengths)[0].sum().backward()
     assert calls == []
@@ -166,9 +227,10 @@ def test_memory_is_used_again(tiny):
     assert torch.equal(layers, expected)
 
 
-def test_directions_side_by_side(tiny, monkeypatch):
-    """Two threads give bit for bit what one gives, and leave PyTorch's settings as they were."""
+def test_directions_side_by_side(tiny):
+    """Two threads give what one gives, and leave PyTorch's settings as they were."""
     threads = torch.get_num_threads()
+    parallel._pools.clear()
     try:
         torch.set_num_threads(1)
         alone = tiny.encode(SENTENCES, "all")
@@ -215,6 +277,16 @@ def test_threads_keep_the_callers_mode():
 
         with torch.no_grad(), pytest.raises(ValueError, match="as it is"):
             parallel.run_all([fail, fail], cpu_device)
+
+        done = []
+
+        def slow():
+            time.sleep(0.2)
+            done.append(True)
+
+        with torch.no_grad(), pytest.raises(ValueError, match="as it is"):
+            parallel.run_all([fail, slow], cpu_device)
+        assert done  # nothing goes on writing behind the caller's back
     finally:
         torch.set_num_threads(threads)
 
@@ -222,14 +294,10 @@ def test_threads_keep_the_callers_mode():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_after_a_fork(tiny_folder):
     """The threads of a process do not live on in its child, as a data loader's worker is."""
-    import subprocess
-    import sys
-
     code = (
         "import os, sys, torch; from elmokit import Elmo; torch.set_num_threads(2)\n"
         "elmo = Elmo.load(sys.argv[1], device='cpu'); a = elmo.encode('a few words')\n"
         "pid = os.fork()\n"
-        "torch.set_num_threads(2) if pid else torch.set_num_threads(1)\n"
         "b = elmo.encode('a few words')\n"
         "assert abs(a - b).max() < 1e-6\n"
         "if pid: sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
@@ -237,6 +305,20 @@ def test_after_a_fork(tiny_folder):
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tiny_folder)],
                           timeout=60, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_a_thread_that_outlives_the_main_one(tiny_folder):
+    code = (
+        "import sys, threading, time, torch; from elmokit import Elmo; torch.set_num_threads(2)\n"
+        "elmo = Elmo.load(sys.argv[1], device='cpu'); elmo.encode('a few words')\n"
+        "def later():\n"
+        "    threading.main_thread().join(); time.sleep(0.2)\n"
+        "    print(elmo.encode('a few words').shape)\n"
+        "threading.Thread(target=later).start()\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tiny_folder)],
+                          timeout=60, capture_output=True, text=True)  # fmt: skip
+    assert done.stdout == "(3, 16)\n", done.stderr
 
 
 @pytest.mark.parametrize("size", ["tiny", "small"])
@@ -261,8 +343,23 @@ def same_weights(a, b):
 
 
 def test_int8_errors(tiny_folder, monkeypatch):
-    with pytest.raises(InputError, match="int8 or nothing, not 'int4'"):
+    with pytest.raises(InputError, match="int8, bfloat16 or nothing, not 'int4'"):
         Elmo.load(tiny_folder, quantize="int4", device="cpu")
     monkeypatch.setattr(type(torch.backends.quantized), "supported_engines", ["none"])
     with pytest.raises(InputError, match="no int8 products"):
         Elmo.load(tiny_folder, quantize="int8", device="cpu")
+    with pytest.raises(InputError, match="bfloat16 is for a GPU, and this model is on cpu"):
+        Elmo.load(tiny_folder, quantize="bfloat16", device="cpu")
+
+
+def test_int8_packing_leaves_the_settings_alone(tiny_folder):
+    """Both directions pack at the same time."""
+    threads, engine = torch.get_num_threads(), torch.backends.quantized.engine
+    torch.set_num_threads(2)
+    try:
+        for _ in range(10):
+            Elmo.load(tiny_folder, device="cpu", quantize="int8").encode("a few words")
+            assert torch.backends.quantized.engine == engine
+    finally:
+        torch.set_num_threads(threads)
+        torch.backends.quantized.engine = engine

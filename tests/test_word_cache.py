@@ -1,5 +1,7 @@
 """The word cache changes nothing but speed."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -28,32 +30,74 @@ def counted(tiny):
     return WordCache(Counting(), tiny.alphabet, 8, max_bytes=20 * 8 * 4), n_encoded
 
 
+def look_up(cache, words):
+    return cache.vectors(words, np.ones((1, len(words)), bool))[0]
+
+
+def test_spread_over_a_mask(tiny, counted):
+    cache, n_encoded = counted
+    words = ["a", "b", "a", "c", "a"]
+    mask = np.array([[True, True, False], [True, True, True]])
+    vectors = cache.vectors(words, mask)
+    plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(words, 50)))
+    np.testing.assert_allclose(vectors[torch.from_numpy(mask)], plain, atol=2e-6)
+    assert (vectors[0, 2] == 0).all()
+    assert sum(n_encoded) == 3  # each word once
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_broken_off(tiny, counted, monkeypatch, error):
+    """Wherever it is interrupted, no word is left with another's vector."""
+    cache, _ = counted
+    plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(WORDS, 50)))
+    for start in range(12):
+        look_up(cache, WORDS[start : start + 15])
+        with monkeypatch.context() as patch, pytest.raises(error):
+
+            def fail(*_):
+                raise error
+
+            patch.setattr("elmokit.inference.word_cache.to_device", fail)
+            look_up(cache, WORDS[start + 15 : start + 18])
+        np.testing.assert_allclose(look_up(cache, WORDS[:20]), plain[:20], atol=2e-6)
+
+
+def test_several_threads(tiny, counted):
+    cache, _ = counted
+    plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(WORDS, 50)))
+    with ThreadPoolExecutor(4) as pool:
+        starts = [i % 40 for i in range(300)]
+        found = pool.map(lambda s: look_up(cache, WORDS[s : s + 12]), starts)
+        for start, vectors in zip(starts, found, strict=True):
+            np.testing.assert_allclose(vectors, plain[start : start + 12], atol=2e-6)
+
+
 def test_bounded_and_right(tiny, counted):
     cache, _ = counted
     plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(WORDS, 50)))
     rng = np.random.default_rng(0)
     for _ in range(200):
         some = rng.choice(len(WORDS), rng.integers(1, 30), replace=False)
-        vectors = cache.vectors([WORDS[i] for i in some])
+        vectors = look_up(cache, [WORDS[i] for i in some])
         np.testing.assert_allclose(vectors, plain[some], atol=2e-6)
         assert len(cache) <= 20
 
 
 def test_least_recently_used_goes_first(counted):
     cache, n_encoded = counted
-    cache.vectors(WORDS[:20])
-    cache.vectors(WORDS[:10])  # used again
-    cache.vectors(WORDS[20:30])  # 10 … 19 are dropped
+    look_up(cache, WORDS[:20])
+    look_up(cache, WORDS[:10])  # used again
+    look_up(cache, WORDS[20:30])  # 10 … 19 are dropped
     n_encoded.clear()
-    cache.vectors(WORDS[:10] + WORDS[20:30])
+    look_up(cache, WORDS[:10] + WORDS[20:30])
     assert n_encoded == []
-    cache.vectors(WORDS[10:12])
+    look_up(cache, WORDS[10:12])
     assert sum(n_encoded) == 2
 
 
 def test_more_words_than_fit(tiny, counted):
     cache, _ = counted
-    assert cache.vectors(WORDS).shape == (54, 8)
+    assert look_up(cache, WORDS).shape == (54, 8)
     assert len(cache) == 0
 
 
@@ -95,6 +139,14 @@ def test_forgets_after_training(tiny, fused):
     np.testing.assert_allclose(tiny.encode("word", layers=0)[:, :8], expected.detach(), atol=1e-6)
     changed = tiny.warm_state().directions[0][1][1] - state.directions[0][1][1]
     assert changed.abs().max() > 1e-4
+
+
+def test_forgets_when_part_of_it_changes(tiny):
+    """One character's vector, trained alone or set by hand."""
+    before = tiny.encode("word", layers=0)
+    with torch.no_grad():
+        tiny.bilm.token_encoder.character_embedding.weight[ord("w") + 1] += 1
+    assert np.abs(tiny.encode("word", layers=0) - before).max() > 1e-3
 
 
 def test_forgets_changes_through_data(tiny):

@@ -63,7 +63,10 @@ def embed(
         bool, typer.Option("--use-sentence-keys", help="Sentences, not line numbers, as keys.")
     ] = False,
     quantize: Annotated[
-        str | None, typer.Option(help="int8: faster on a CPU for large models, nearly exact.")
+        str | None,
+        typer.Option(
+            help="int8 on a CPU, bfloat16 on a GPU: faster for large models, nearly exact."
+        ),
     ] = None,
     device: DeviceOption = None,
     cuda_device: Annotated[

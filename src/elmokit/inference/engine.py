@@ -23,8 +23,8 @@ CARRIED_BATCH_SIZE = 64
 
 Result = TypeVar("Result")
 
-_CPU_TOKENS, _GPU_TOKENS = 8192, 65_536
-_CPU_SENTENCES, _GPU_SENTENCES = 256, 2048
+_CPU_TOKENS, _GPU_TOKENS = 8192, 131_072
+_CPU_SENTENCES, _GPU_SENTENCES = 256, 4096
 
 
 @dataclass
@@ -160,25 +160,21 @@ class Engine:
         # a caller's autocast would change the numbers, and stay in the cache
         with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
             begin, end = self.alphabet.begin, self.alphabet.end
-            batch = [[begin, *sentences[i], end] for i in indices]
-            lengths = np.array([len(sentence) for sentence in batch])
-            word_index: dict[str, int] = {}
-            flat = [word_index.setdefault(w, len(word_index)) for s in batch for w in s]
-            positions = np.full((len(batch), lengths.max()), len(word_index))
-            positions[np.arange(lengths.max()) < lengths[:, None]] = flat
-            words = self.cache.vectors(list(word_index))
-            words = torch.cat([words, words.new_zeros(1, words.shape[1])])  # the last is padding
-            tokens = words[torch.from_numpy(positions).to(words.device)]
-            if start is not None and len(start) != len(batch):
-                start = start.map(lambda t: t.expand(len(batch), -1))
+            words: list[str] = []
+            for i in indices:
+                words.append(begin)
+                words += sentences[i]
+                words.append(end)
+            lengths = np.array([len(sentences[i]) for i in indices])
+            mask = np.arange(lengths.max() + 2) < lengths[:, None] + 2
+            tokens = self.cache.vectors(words, mask)
+            if start is not None and len(start) != len(indices):
+                start = start.map(lambda t: t.expand(len(indices), -1))
             context = self.bilm.config.context
             n_layers = (context.n_layers if upto is None else upto) + 1
-            n_values = n_layers * positions.size * context.output_dim
-            lengths_here = torch.from_numpy(lengths).to(tokens.device)
-            layers, final = self.bilm(
-                tokens, lengths_here, start, upto, memory.of(n_values, tokens)
-            )
-            return BatchResult(indices, [len(sentences[i]) for i in indices], layers), final
+            room = memory.of(n_layers * mask.size * context.output_dim, tokens)
+            layers, final = self.bilm(tokens, torch.from_numpy(lengths + 2), start, upto, room)
+            return BatchResult(indices, lengths.tolist(), layers), final
 
 
 def _where_read(lengths: list[int], final: BiLMState, before: BiLMState) -> BiLMState:

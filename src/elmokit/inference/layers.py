@@ -57,16 +57,15 @@ class LayerChoice:
         return (len(self.layers),) if self.stacked else ()
 
     def apply(self, layers: Tensor, mix: ScalarMix) -> Tensor:
-        """Layers 0 … upto, (upto + 1, B, T, D), to (B, T, D), or (B, K, T, D) where stacked."""
+        """Layers 0 … upto, (upto + 1, B, T, D), to (K, B, T, D); K is 1 where not stacked."""
         if self.layers == "mix":
-            return mix(layers)
+            return mix(layers)[None]
         if self.layers == "average":
-            return layers.mean(0)
+            return layers.mean(0, keepdim=True)
         numbers = [int(number) for number in self.layers]
-        if not self.stacked:
-            return layers[numbers[0]]
-        chosen = layers if numbers == list(range(len(layers))) else layers[numbers]
-        return chosen.transpose(0, 1)
+        if len(numbers) == 1:
+            return layers[numbers[0] : numbers[0] + 1]
+        return layers if numbers == list(range(len(layers))) else layers[numbers]
 
 
 def _is_layer(number: object, n_layers: int) -> bool:

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from elmokit.nn.weight_watch import WeightWatch
+from elmokit.devices import to_device
+from elmokit.nn.weight_watch import WeightSnapshot
 from elmokit.text.characters import Alphabet
 
 _WORDS_AT_ONCE = 1024
-_CHARACTERS_AT_ONCE = 16_384  # columns × words through the CNN together, to bound its memory
+_CHARACTERS_AT_ONCE = {"cpu": 16_384}  # columns × words through the CNN together: its memory
+_GPU_CHARACTERS_AT_ONCE = 131_072
+
+Mask = npt.NDArray[np.bool_]
 
 
 class WordCache:
@@ -35,77 +42,136 @@ class WordCache:
     ) -> None:
         self._encoder, self._alphabet = encoder, alphabet
         self.capacity = max_bytes // (4 * output_dim)
-        self._slots: dict[str, int] = {}  # in order of use, the last used last
-        self._table: Tensor | None = None  # (at most capacity, P), grown as needed
-        self._watch = WeightWatch(encoder)
+        self._weights = WeightSnapshot(encoder)
         self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._words = [""]  # by row; row 0 is no word's, and all zeros
+        self._free: list[int] = []  # rows of words dropped
+        self._last_used = np.zeros(1, np.int64)  # by row: number of the call
+        self._calls = 0
+        self._table: Tensor | None = None  # (≥ rows, P), grown as needed
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._rows)
 
     def clear(self) -> None:
         """Forget all words."""
         with self._lock:
-            self._slots, self._table = {}, None
+            self._forget()
 
     def check_weights(self) -> None:
         """Forget all words if the encoder was trained further, reloaded or moved."""
         with self._lock:
-            if self._watch.changed():
-                self._slots, self._table = {}, None
+            now = WeightSnapshot(self._encoder)
+            if now != self._weights:
+                self._forget()
+                self._weights = now
 
     def __getstate__(self) -> dict[str, Any]:
         """For copying and pickling: without the lock, and without what can be computed again."""
-        return self.__dict__ | {"_lock": None, "_slots": {}, "_table": None}
+        kept = ("_encoder", "_alphabet", "capacity")
+        return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = state | {"_lock": threading.Lock()}
+        self._weights = WeightSnapshot(self._encoder)
+        self._forget()
 
     @torch.inference_mode()
-    def vectors(self, words: Sequence[str]) -> Tensor:
-        """Token vectors (W, P) of W distinct words, at least one."""
-        if len(words) > self.capacity:
-            return self._encode(words)
-        with self._lock:
-            missing = [word for word in words if word not in self._slots]
-            for word in words:  # make these the last used, before any word is dropped
-                if (slot := self._slots.pop(word, None)) is not None:
-                    self._slots[word] = slot
-            if missing:
-                self._store(missing, self._encode(missing))
-            assert self._table is not None
-            slots = [self._slots[word] for word in words]
-            return self._table[torch.tensor(slots, device=self._table.device)]
+    def vectors(self, words: Sequence[str], mask: Mask) -> Tensor:
+        """Token vectors of words, spread over the places of a mask.
 
-    def _store(self, words: Sequence[str], vectors: Tensor) -> None:
-        """Give each new word a slot: a fresh one while there is room, else the oldest word's."""
-        n_used = len(self._slots)
-        n_fresh = min(len(words), self.capacity - n_used)
-        rows = 0 if self._table is None else len(self._table)
-        if n_used + n_fresh > rows:
-            grown = vectors.new_empty(
-                min(self.capacity, max(2 * rows, n_used + n_fresh)), vectors.shape[1]
+        Args:
+            words: As many words as the mask has true places, repeated or not, in their order; at
+                least one.
+            mask: (B, T).
+
+        Returns:
+            (B, T, P), zero where the mask is false.
+        """
+        with self._lock:
+            try:
+                table, found = self._look_up(words)
+            except BaseException:  # half done, words could be left with others' vectors
+                self._forget()
+                raise
+            places = np.zeros(mask.shape, np.int64)
+            places[mask] = found
+            index = to_device(torch.from_numpy(places.reshape(-1)), table.device)
+            return table.index_select(0, index).view(*mask.shape, -1)
+
+    def _look_up(self, words: Sequence[str]) -> tuple[Tensor, npt.NDArray[np.int64]]:
+        """A table of vectors, and the row there of every word."""
+        self._calls += 1
+        found = np.fromiter(map(self._rows.get, words, repeat(0)), np.int64, len(words))
+        new = dict.fromkeys(words[i] for i in np.flatnonzero(found == 0).tolist())
+        self._last_used[found] = self._calls
+        if not new:
+            assert self._table is not None
+            return self._table, found
+        in_use = int((self._last_used[1:] == self._calls).sum())
+        if in_use + len(new) <= self.capacity:
+            table, rows = self._store(list(new), in_use), self._rows
+        else:  # they do not fit together, so that none is kept
+            distinct = list(dict.fromkeys(words))
+            vectors = self._encode(distinct)
+            table = torch.cat([vectors.new_zeros(1, vectors.shape[1]), vectors])
+            rows = {word: row for row, word in enumerate(distinct, 1)}
+        return table, np.fromiter(map(rows.__getitem__, words), np.int64, len(words))
+
+    def _store(self, words: list[str], in_use: int) -> Tensor:
+        """Give each new word a row: a dropped word's where there is one, else a fresh one.
+
+        Args:
+            words: Distinct words not yet known.
+            in_use: How many rows this call needs besides, which must stay.
+        """
+        vectors = self._encode(words)
+        missing = len(words) - (self.capacity - len(self._rows))
+        if missing > 0:
+            # some more than needed, so that not every call has to look for the oldest
+            n = min(max(missing, self.capacity // 16), len(self._rows) - in_use)
+            used = np.fromiter(self._rows.values(), np.int64, len(self._rows))
+            for row in used[np.argpartition(self._last_used[used], n - 1)[:n]].tolist():
+                del self._rows[self._words[row]]
+                self._free.append(row)
+        n_again = min(len(words), len(self._free))
+        n_rows = len(self._words) + len(words) - n_again
+        size = 0 if self._table is None else len(self._table)
+        if n_rows > size:
+            grown = vectors.new_zeros(
+                min(self.capacity + 1, max(2 * size, n_rows)), vectors.shape[1]
             )
             if self._table is not None:
-                grown[:rows] = self._table
+                grown[:size] = self._table
             self._table = grown
-        oldest = [self._slots.pop(next(iter(self._slots))) for _ in range(len(words) - n_fresh)]
-        slots = [*range(n_used, n_used + n_fresh), *oldest]
+            self._last_used = np.pad(self._last_used, (0, len(grown) - len(self._last_used)))
+        rows = [self._free.pop() for _ in range(n_again)]
+        rows += range(len(self._words), n_rows)
+        self._words += [""] * (n_rows - len(self._words))
         assert self._table is not None
-        self._table[torch.tensor(slots, device=vectors.device)] = vectors
-        self._slots.update(zip(words, slots, strict=True))
+        self._table[to_device(torch.tensor(rows), vectors.device)] = vectors
+        self._last_used[rows] = self._calls
+        self._rows.update(zip(words, rows, strict=True))
+        for word, row in zip(words, rows, strict=True):
+            self._words[row] = word
+        return self._table
 
     def _encode(self, words: Sequence[str]) -> Tensor:
         """Token vectors (W, P), through the CNN in groups of words of like length."""
         order = sorted(range(len(words)), key=lambda i: len(words[i]))
         device = next(self._encoder.parameters()).device
+        at_once = _CHARACTERS_AT_ONCE.get(device.type, _GPU_CHARACTERS_AT_ONCE)
         parts = []
         for start in range(0, len(words), _WORDS_AT_ONCE):
             some = [words[i] for i in order[start : start + _WORDS_AT_ONCE]]
-            ids = torch.from_numpy(self._alphabet.encode(some)).to(device)
-            rows = max(1, _CHARACTERS_AT_ONCE // ids.shape[1])
+            ids = to_device(torch.from_numpy(self._alphabet.encode(some)), device)
+            rows = max(1, at_once // ids.shape[1])
             parts += [self._encoder(ids[i : i + rows]) for i in range(0, len(ids), rows)]
         vectors = torch.cat(parts)
         result = torch.empty_like(vectors)
-        result[torch.tensor(order, device=device)] = vectors
+        result[to_device(torch.tensor(order), device)] = vectors
         return result

@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from functools import cache, partial
+from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from elmokit.kernels import cpu
+from elmokit.kernels import cpu, packed
+from elmokit.kernels.parallel import run_all
 from elmokit.nn.lstm import ProjectedLSTM, State
 
+_log = logging.getLogger(__name__)
 
-def run_stack(
-    stack: Sequence[ProjectedLSTM],
+Stacks = Sequence[Sequence[ProjectedLSTM]]
+"""The LSTMs of each direction; each reads the output of the one before."""
+
+
+def run(
+    stacks: Stacks,
     tokens: Tensor,
     lengths: Tensor,
-    starts: Sequence[State] | None,
+    starts: Sequence[Sequence[State]] | None,
     skip: bool,
-    outputs: Sequence[Tensor],
-) -> list[State]:
-    """Run the LSTMs of one direction, without gradients, by the fastest way there is.
+    outputs: Sequence[Sequence[Tensor]] | None,
+) -> tuple[list[list[Tensor]], list[list[State]]]:
+    """Run the LSTMs of all directions by the fastest way there is.
 
     Args:
-        stack: Each reads the output of the one before.
+        stacks: The LSTMs of each direction.
         tokens: Input (B, T, P) of the first.
-        lengths: Tokens (B,) of each sentence.
-        starts: The state each starts from; None for zeros.
+        lengths: Tokens (B,) of each sentence; on the CPU, or a GPU is waited for.
+        starts: The state each LSTM starts from; None for zeros.
         skip: Whether all but the first add their input to their output.
-        outputs: Where the output (B, T, P) of each goes, zero behind each sentence's end.
+        outputs: Where the outputs (B, T, P) go, by direction and layer, without gradients; None to
+            make room for them, with gradients.
 
     Returns:
-        The state each ends with.
+        The outputs, zero behind each sentence's end, and the state each LSTM ends with.
     """
-    if tokens.device.type == "cpu" and _is_plain_float32(stack, tokens):
-        return cpu.run_stack(stack, tokens, lengths, starts, skip, outputs)
-    layers, finals = run_plain(stack, tokens, lengths, starts, skip)
-    for layer, output in zip(layers, outputs, strict=True):
-        output.copy_(layer)
-    return finals
+    steps = _gpu_steps(tokens.device) if tokens.device.type == "cuda" else None
+    if steps is not None and packed.can_run(stacks, tokens):
+        return packed.run(stacks, tokens, lengths, starts, skip, outputs, steps)
+    by_direction = [None] * len(stacks) if starts is None else starts
+    if outputs is not None and tokens.device.type == "cpu" and _is_float32(stacks, tokens):
+        tasks = [
+            partial(cpu.run_stack, stack, tokens, lengths, start, skip, places)
+            for stack, start, places in zip(stacks, by_direction, outputs, strict=True)
+        ]
+        return [list(places) for places in outputs], run_all(tasks, tokens.device)
+    found, finals = [], []
+    for stack, start in zip(stacks, by_direction, strict=True):
+        layers, final = run_plain(stack, tokens, lengths.to(tokens.device), start, skip)
+        found.append(layers)
+        finals.append(final)
+    for layers, places in zip(found, outputs or [], strict=False):
+        for layer, place in zip(layers, places, strict=True):
+            place.copy_(layer)
+    return found, finals
 
 
 def run_plain(
@@ -47,7 +70,7 @@ def run_plain(
     starts: Sequence[State] | None,
     skip: bool,
 ) -> tuple[list[Tensor], list[State]]:
-    """The same by the LSTM's own step by step, gradients included: outputs and final states."""
+    """One direction by the LSTM's own step by step: outputs and final states."""
     x, outputs, finals = tokens, [], []
     for number, lstm in enumerate(stack):
         out, final = lstm(x, lengths, None if starts is None else starts[number])
@@ -57,8 +80,29 @@ def run_plain(
     return outputs, finals
 
 
-def _is_plain_float32(stack: Sequence[ProjectedLSTM], tokens: Tensor) -> bool:
-    parameters = [p for lstm in stack for p in lstm.parameters()]
+def _is_float32(stacks: Stacks, tokens: Tensor) -> bool:
+    parameters = [p for stack in stacks for lstm in stack for p in lstm.parameters()]
     return all(t.dtype == torch.float32 for t in (tokens, *parameters)) and (
         not torch.is_autocast_enabled(tokens.device.type)
     )
+
+
+@cache
+def _gpu_steps(device: torch.device) -> ModuleType | None:
+    """The fused kernels, once they are known to work: they need Triton and a C compiler."""
+    try:
+        from elmokit.kernels import steps_triton
+
+        some = torch.ones(1, 1, 16, device=device)
+        with torch.cuda.device(device):
+            steps_triton.begin(some, some, some.new_empty(1, 1, 32), 1)
+    except Exception as error:  # whatever it is, there is another way
+        reason = str(error).strip().split("\n")[0]
+        _log.warning(
+            "ElmoKit's fused GPU kernels cannot run here (%s: %s), so that the plain path is used, "
+            "which is several times slower",
+            type(error).__name__,
+            reason,
+        )
+        return None
+    return steps_triton

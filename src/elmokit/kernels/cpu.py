@@ -16,24 +16,23 @@ from torch import Tensor
 
 from elmokit.kernels.cpu_products import PRODUCTS, Products
 from elmokit.nn.lstm import ProjectedLSTM, State
-from elmokit.nn.weight_watch import WeightWatch
+from elmokit.nn.weight_watch import WeightSnapshot
 
 _ROWS_AHEAD = 512  # rows of the input product at once: enough for its full speed, and no more
 
 
-_packed: WeakKeyDictionary[ProjectedLSTM, tuple[WeightWatch, Products]] = WeakKeyDictionary()
+_Key = tuple[WeightSnapshot, float, str]
+_packed: WeakKeyDictionary[ProjectedLSTM, tuple[_Key, Products]] = WeakKeyDictionary()
 
 
 def pack(lstm: ProjectedLSTM) -> Products:
     """The three products of an LSTM, packed anew only when its weights have changed."""
-    watch, packed = _packed.get(lstm, (None, None))
-    kind = PRODUCTS[lstm.precision]
-    if watch is not None and isinstance(packed, kind) and not watch.changed():
-        return packed
-    watch = WeightWatch(lstm)
-    watch.changed()
-    packed = kind(lstm)
-    _packed[lstm] = (watch, packed)
+    key = (WeightSnapshot(lstm), lstm.forget_bias, lstm.precision)
+    known = _packed.get(lstm)
+    if known is not None and known[0] == key:
+        return known[1]
+    packed = PRODUCTS[lstm.precision](lstm)
+    _packed[lstm] = (key, packed)
     return packed
 
 
@@ -45,16 +44,28 @@ def run_stack(
     skip: bool,
     outputs: Sequence[Tensor],
 ) -> list[State]:
-    """Arguments and results of :func:`elmokit.kernels.run_stack`, float32 on the CPU."""
+    """Run the LSTMs of one direction, float32 on the CPU.
+
+    Args:
+        stack: Each reads the output of the one before.
+        tokens: Input (B, T, P) of the first.
+        lengths: Tokens (B,) of each sentence.
+        starts: The state each starts from; None for zeros.
+        skip: Whether all but the first add their input to their output.
+        outputs: Where the output (B, T, P) of each goes, zero behind each sentence's end.
+
+    Returns:
+        The state each ends with.
+    """
     n, time, _ = tokens.shape
     order = torch.argsort(lengths, descending=True, stable=True)
     # (T, B) in that order: True at the first rows of each step
-    running = torch.arange(time)[:, None] < lengths[order]
+    running = torch.arange(time, device=lengths.device)[:, None] < lengths[order]
     counts = running.sum(1).tolist()
     at_step, at_row = running.nonzero(as_tuple=True)
     where = (order[at_row], at_step)  # of every token: its sentence and its place there
     # (N, P), step by step without padding; so it stays through all layers
-    x = _rows_with_one(len(at_step), tokens.shape[2])
+    x = _rows_with_one(len(at_step), tokens.shape[2], tokens)
     x[:, :-1] = tokens[where]
     finals = []
     for number, lstm in enumerate(stack):
@@ -69,12 +80,12 @@ def run_stack(
     return finals
 
 
-def _rows_with_one(n: int, width: int) -> Tensor:
+def _rows_with_one(n: int, width: int, like: Tensor) -> Tensor:
     """Room for (n, width) numbers and a 1 at the end of each row, which multiplies the bias.
 
     That adds the bias within the product; added by itself, it costs a tenth of the product.
     """
-    rows = torch.empty(n, width + 1)
+    rows = like.new_empty(n, width + 1)
     rows[:, -1] = 1
     return rows
 
@@ -107,7 +118,7 @@ def _steps(
     width, cell_clip = lstm.cell_dim, lstm.cell_clip
     proj_clip = lstm.proj_clip if lstm.projection is not None else None
     starts = [0, *accumulate(counts)]
-    outputs = _rows_with_one(len(inputs), lstm.output_dim)
+    outputs = _rows_with_one(len(inputs), lstm.output_dim, inputs)
     most = max(counts, default=0)
     gates = inputs.new_empty(max(_ROWS_AHEAD, most), 4 * width)
     cell = inputs.new_empty(most, width)

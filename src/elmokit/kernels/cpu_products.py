@@ -6,6 +6,7 @@ Rows of inputs end in a 1, which multiplies the bias. Gates come in the order i,
 from __future__ import annotations
 
 import warnings
+from threading import Lock
 from typing import Any, Protocol
 
 import torch
@@ -90,6 +91,8 @@ class Int8Products:
         out.copy_(y if self._projection is None else _multiply(y, self._projection))
 
 
+_one_at_a_time = Lock()
+
 PRODUCTS: dict[str, type[Products]] = {"float32": Float32Products, "int8": Int8Products}
 
 
@@ -113,18 +116,19 @@ def _with_forget_bias(lstm: ProjectedLSTM) -> Tensor:
 
 
 def _quantize(weight: Tensor, bias: Tensor | None) -> Any:
-    # oneDNN, the other engine, crashes on virtual machines that announce AMX without its working
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    try:
-        scales = (weight.abs().amax(1) / 127).clamp_min(1e-12).double()
-        zeros = torch.zeros(len(weight), dtype=torch.long)
-        with warnings.catch_warnings():  # that these functions will move to another package
-            warnings.simplefilter("ignore")
-            rounded = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-            return torch.ops.quantized.linear_prepack(rounded, bias)
-    finally:
-        torch.backends.quantized.engine = before
+    scales = (weight.abs().amax(1) / 127).clamp_min(1e-12).double()
+    zeros = torch.zeros_like(scales, dtype=torch.long)
+    with _one_at_a_time:  # both directions pack at once, and these settings are the process's
+        # oneDNN, the other engine, crashes on virtual machines that announce AMX without having it
+        before = torch.backends.quantized.engine
+        torch.backends.quantized.engine = "fbgemm"
+        try:
+            with warnings.catch_warnings():  # that these functions will move to another package
+                warnings.simplefilter("ignore")
+                rounded = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+                return torch.ops.quantized.linear_prepack(rounded, bias)
+        finally:
+            torch.backends.quantized.engine = before
 
 
 def _multiply(x: Tensor, weight: Any) -> Tensor:

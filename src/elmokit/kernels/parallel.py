@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Barrier
 from typing import TypeVar
 
@@ -30,7 +30,13 @@ def run_all(tasks: Sequence[Callable[[], Result]], device: torch.device) -> list
         with torch.inference_mode(inference), torch.no_grad():
             return task()
 
-    return list(_pool(threads, len(tasks)).map(in_mode, tasks))
+    try:
+        pool = _pool(threads, len(tasks))
+        futures = [pool.submit(in_mode, task) for task in tasks]
+    except RuntimeError:  # Python is ending, and starts no more threads
+        return [task() for task in tasks]
+    wait(futures)  # also when one fails: the other must not write where the next batch will
+    return [future.result() for future in futures]
 
 
 def _pool(threads: int, n_tasks: int) -> ThreadPoolExecutor:

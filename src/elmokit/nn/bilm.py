@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from elmokit import kernels
 from elmokit.config import ModelConfig
-from elmokit.kernels import run_plain, run_stack
-from elmokit.kernels.parallel import run_all
 from elmokit.nn.char_encoder import CharEncoder
 from elmokit.nn.lstm import ProjectedLSTM, State
 
@@ -26,6 +24,10 @@ class BiLMState:
 
     def __len__(self) -> int:
         return len(self.directions[0][0][0])
+
+    def tensors(self) -> list[Tensor]:
+        """All of them."""
+        return [t for layers in self.directions for state in layers for t in state]
 
     def map(self, change: Callable[[Tensor], Tensor]) -> BiLMState:
         """The same with every tensor (B, …) changed."""
@@ -104,7 +106,7 @@ class BiLM(nn.Module):
 
         Args:
             tokens: Token vectors (B, T, P) with those of the two sentence marks.
-            lengths: Tokens (B,) of each sentence, marks included.
+            lengths: Tokens (B,) of each sentence, marks included; best on the CPU.
             state: What the LSTMs start from; None for zeros.
             upto: The last layer needed: 0 runs no LSTM; None for all.
             memory: Where to put the layers, so that calls can use the same memory again: any
@@ -115,15 +117,15 @@ class BiLM(nn.Module):
             outputs, forward half first. And the state after the sentences, of the layers run.
         """
         context = self.config.context
+        tokens = tokens.to(self.directions[0][0].bias.dtype)  # autocast may have made them smaller
         stacks = [stack[: context.n_layers if upto is None else upto] for stack in self.directions]
-        starts = [None] * len(stacks) if state is None else state.directions
-        if torch.is_grad_enabled() and any(t.requires_grad for t in (tokens, *self.parameters())):
-            halves, states = [], []
-            for stack, start in zip(stacks, starts, strict=True):
-                outputs, final = run_plain(stack, tokens, lengths, start, context.skip_connections)
-                halves.append(torch.stack([tokens, *outputs]))
-                states.append(final)
-            return torch.cat(halves, -1), BiLMState(states)
+        starts = None if state is None else state.directions
+        skip = context.skip_connections
+        sources = [tokens, *self.parameters(), *(state.tensors() if state is not None else ())]
+        if torch.is_grad_enabled() and any(t.requires_grad for t in sources):
+            found, finals = kernels.run(stacks, tokens, lengths, starts, skip, None)
+            halves = [torch.stack([tokens, *(x.to(tokens.dtype) for x in half)]) for half in found]
+            return torch.cat(halves, -1), BiLMState(finals)
         shape = (len(stacks[0]) + 1, *tokens.shape[:2], context.output_dim)
         if memory is None:
             memory = tokens.new_empty(shape)
@@ -131,10 +133,7 @@ class BiLM(nn.Module):
         parts = layers.chunk(len(stacks), -1)  # (upto + 1, B, T, P) each
         for part in parts:
             part[0] = tokens
-        tasks = [
-            partial(
-                run_stack, stack, tokens, lengths, start, context.skip_connections, list(part[1:])
-            )
-            for stack, start, part in zip(stacks, starts, parts, strict=True)
-        ]
-        return layers, BiLMState(run_all(tasks, tokens.device))
+        with torch.no_grad():
+            places = [list(part[1:]) for part in parts]
+            _, finals = kernels.run(stacks, tokens, lengths, starts, skip, places)
+        return layers, BiLMState(finals)

@@ -50,7 +50,9 @@ class ProjectedLSTM(nn.Module):
         self.cell_dim, self.output_dim = cell_dim, output_dim
         self.cell_clip, self.proj_clip = cell_clip, proj_clip
         self.forget_bias, self.reverse = forget_bias, reverse
-        self.precision = "float32"  # or int8: what fast paths without gradients may round to
+        self.precision = (
+            "float32"  # or int8, bfloat16: what fast paths without gradients may round to
+        )
         # rows of the four gates in the published order: input i, candidate j, forget f, output o
         self.input_weight = nn.Parameter(torch.empty(4 * cell_dim, input_dim))
         self.state_weight = nn.Parameter(torch.empty(4 * cell_dim, output_dim))

@@ -8,32 +8,30 @@ from torch import Tensor, nn
 _SAMPLES = 16  # values looked at in each tensor
 
 
-class WeightWatch:
-    """Remembers a module's weights by where they are and by a sample of their values.
+class WeightSnapshot:
+    """What a module's weights were: where they lay, PyTorch's count of changes, some values.
 
-    PyTorch's own version counters do not see fused optimizers, nor changes through ``.data``. Any
-    training step changes nearly all values, so that a few of each tensor tell.
+    The count does not see fused optimizers, nor changes through ``.data``; those change nearly all
+    values, so that a few of each tensor tell. The module itself is not kept.
     """
 
-    def __init__(self, module: nn.Module) -> None:
-        self._module = module
-        self._places: list[int] = []
-        self._sample: Tensor | None = None
-
     @torch.no_grad()
-    def changed(self) -> bool:
-        """Whether the weights differ from those at the call before; true at the first call."""
-        weights = list(self._module.parameters())
-        places = [p.data_ptr() for p in weights]
-        sample = torch.cat([_some(p) for p in weights])
-        same = (
-            self._sample is not None
-            and places == self._places
-            and sample.dtype == self._sample.dtype
-            and torch.equal(sample, self._sample)
+    def __init__(self, module: nn.Module) -> None:
+        weights = list(module.parameters())
+        self._places = [p.data_ptr() for p in weights]
+        self._counts = [0 if p.is_inference() else p._version for p in weights]
+        self._sample = torch.cat([_some(p) for p in weights])
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, WeightSnapshot)
+            and self._places == other._places
+            and self._counts == other._counts
+            and self._sample.dtype == other._sample.dtype
+            and torch.equal(self._sample, other._sample)
         )
-        self._places, self._sample = places, sample
-        return not same
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _some(weight: Tensor) -> Tensor:

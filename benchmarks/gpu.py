@@ -1,0 +1,257 @@
+"""ElmoKit on a GPU beside AllenNLP, transformers, cuDNN and the arithmetic floor.
+
+    python benchmarks/gpu.py [--text FILE] [--write]
+
+FILE has one tokenised sentence a line (up to 200,000 of 3 to 80 tokens are used); without it,
+sentences are made up. The peers are those of benchmarks/cpu.py, named by the same variables; where
+one is not set, its rows say so. AllenNLP pins a PyTorch that does not know today's GPUs; installed
+without its dependencies' pins beside a newer one, it runs. --write stores the table as
+benchmarks/results/gpu.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from cpu import HERE, MFLOP, make_model, make_sentences, min_cosine, run_peer, run_plain
+
+import elmokit
+from elmokit import Elmo
+from elmokit.nn import ProjectedLSTM
+
+SENTENCES = 200_000
+ALLENNLP_BATCHES = [128, 512, 1024, 2048]
+
+
+def main() -> None:
+    """Measure, print, and store if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--text", type=Path, help="tokenised sentences, one a line")
+    parser.add_argument("--write", action="store_true", help="store the table")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("benchmarks/gpu.py needs a GPU that PyTorch can use")
+    sentences = read(arguments.text) if arguments.text else make_sentences(SENTENCES)
+    what = arguments.text.stem if arguments.text else "made up, words repeating as in text"
+    n_tokens = sum(map(len, sentences))
+    product = {dtype: matrix_flops(dtype) for dtype in (torch.float32, torch.bfloat16)}
+    lines = [
+        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
+        f"{platform.python_version()}, one {torch.cuda.get_device_name()}, "
+        f"{datetime.date.today()}. {len(sentences):,} sentences, {n_tokens:,} tokens: {what}. "
+        f"Large matrix product: {product[torch.float32] / 1e12:.0f} TFLOP/s in float32, "
+        f"{product[torch.bfloat16] / 1e12:.0f} in bfloat16.",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        for size in ("small", "original"):
+            make_model(size, Path(folder) / size)
+            lines += ["", *table(size, sentences, Path(folder) / size, product)]
+    lines += ["", *alternatives(sentences), "", *training()]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if arguments.write:
+        (HERE / "results" / "gpu.md").write_text(text, encoding="utf-8")
+
+
+def table(
+    size: str, sentences: list[list[str]], folder: Path, product: dict[torch.dtype, float]
+) -> list[str]:
+    """The rows of one size."""
+    found = allennlp(folder, sentences)
+    exact = Elmo.load(folder, device="cuda")
+    rounded = Elmo.load(folder, device="cuda", quantize="bfloat16")
+    few, many = sentences[:64], sentences[:20_000]
+    layers = exact.encode(few, "all")
+    lines = [
+        f"**{size}**, tokens a second, all layers, from strings",
+        "",
+        "| | to the GPU's memory | of the floor | × AllenNLP at 128 | × AllenNLP at its best | "
+        "to numpy, float16 |",
+        "|---|---|---|---|---|---|",
+    ]
+    base = found.get("ids 128"), max((found[k] for k in found if k.startswith("ids")), default=None)
+
+    def row(name: str, speed: float, dtype: torch.dtype, to_numpy: float | None = None) -> str:
+        floor = product[dtype] / (MFLOP[size] * 1e6)
+        ratios = [f"{speed / b:.1f}" if b else "–" for b in base]
+        shown = f"{to_numpy:,.0f}" if to_numpy else ""
+        return f"| {name} | {speed:,.0f} | {speed / floor:.0%} | {' | '.join(ratios)} | {shown} |"
+
+    for name, elmo, dtype in (
+        ("bfloat16", rounded, torch.bfloat16),
+        ("float32", exact, torch.float32),
+    ):
+        elmo.encode(many, "all")  # kernels are compiled at their first use
+        elmo._engine.cache.clear()
+        first = throughput(elmo, sentences, 1)
+        known = throughput(elmo, sentences, 3)
+        to_numpy = rate(partial(elmo.encode, many, "all", dtype="float16"), many, 2)
+        lines.append(row(f"ElmoKit, {name}, words known", known, dtype, to_numpy))
+        lines.append(row(f"ElmoKit, {name}, first time", first, dtype))
+    some = sentences[:1024]
+    plain = rate(lambda: run_plain(exact, some), some, 2)
+    lines.append(row("ElmoKit's plain reference path", plain, torch.float32))
+    for batch in ALLENNLP_BATCHES if found else []:
+        lines.append(
+            row(f"AllenNLP at batch {batch}, ids ready", found[f"ids {batch}"], torch.float32)
+        )
+    if found:
+        speed = found["strings 128"]
+        lines.append(row("AllenNLP at batch 128, from strings", speed, torch.float32))
+    else:
+        lines.append("| AllenNLP | not installed | | | | |")
+    lines += [
+        "",
+        f"Lowest mean cosine of a layer, bfloat16 to float32: {cosine(layers, rounded, few)}.",
+    ]
+    if found:
+        apart = max(np.abs(a - b).max() for a, b in zip(layers, found["layers"], strict=True))
+        lines.append(f"Largest difference of float32 from {found['versions']}: {apart:.1e}.")
+    large = exact.encode(sentences[:2000], "all")
+    alone = [exact.encode([s], "all")[0] for s in sentences[:50]]
+    apart = max(np.abs(a - b).max() for a, b in zip(large, alone, strict=False))
+    lines.append(f"Largest difference of a sentence alone from the same among 2,000: {apart:.1e}.")
+    return lines
+
+
+def cosine(layers: list[Any], rounded: Elmo, few: list[list[str]]) -> str:
+    """The lowest mean cosine over layers, as text."""
+    return f"{min_cosine(layers, rounded.encode(few, 'all')):.5f}"
+
+
+def throughput(elmo: Elmo, sentences: list[list[str]], rounds: int) -> float:
+    """Tokens a second from strings to all layers in the GPU's memory."""
+
+    def run() -> None:
+        for _ in elmo._engine.run(sentences, lambda batch: None):
+            pass
+
+    return rate(run, sentences, rounds)
+
+
+def rate(run: Callable[[], object], sentences: list[list[str]], rounds: int) -> float:
+    """Tokens a second of the best of some rounds."""
+    best = float("inf")
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - started)
+    return sum(map(len, sentences)) / best
+
+
+def allennlp(folder: Path, sentences: list[list[str]]) -> dict[str, Any]:
+    """AllenNLP on the same files, its sentences not sorted, as people run it."""
+    job = {
+        "options": str(folder / "options.json"),
+        "weights": str(folder / "weights.hdf5"),
+        "sentences": sentences[: max(ALLENNLP_BATCHES) * 2],
+        "device": "cuda",
+        "batches": ALLENNLP_BATCHES,
+        "most": 4,  # batches of each size
+        "store": str(folder / "allennlp.npz"),
+    }
+    found = run_peer("ELMOKIT_ALLENNLP_PYTHON", "allennlp_elmo.py", job)
+    if found:
+        with np.load(str(job["store"])) as stored:
+            found["layers"] = [stored[f"arr_{i}"] for i in range(len(stored.files))]
+    return found
+
+
+def alternatives(sentences: list[list[str]]) -> list[str]:
+    """What people use instead."""
+    job = {"sentences": sentences[:50_000], "device": "cuda", "batch": 512}
+    found = run_peer(
+        "ELMOKIT_TRANSFORMERS_PYTHON",
+        "transformers_bert.py",
+        job | {"limits": {"BERT-base": 25_000, "MiniLM-L6": 50_000}},
+    )
+    if not found:
+        return ["BERT-base and MiniLM-L6: transformers not installed."]
+    return [
+        "What people use instead, bfloat16, sorted by length, batches of 512, one subword a word "
+        f"({found['versions']}): MiniLM-L6 {found['MiniLM-L6']:,.0f} words/s, BERT-base "
+        f"{found['BERT-base']:,.0f}."
+    ]
+
+
+def training() -> list[str]:
+    """A training step through both layers and directions beside cuDNN's, which cannot clip."""
+    lines = [
+        "**Training step**, forward and backward through both layers and directions, bfloat16, "
+        "1024 sentences of 32 tokens",
+        "",
+        "| | ElmoKit, clipped | cuDNN, without clips | ratio |",
+        "|---|---|---|---|",
+    ]
+    from elmokit import kernels
+
+    for size, width, cell_dim in (("small", 128, 1024), ("original", 512, 4096)):
+        stacks = [
+            [ProjectedLSTM(width, cell_dim, width, 3.0, 3.0, reverse=r).cuda() for _ in range(2)]
+            for r in (False, True)
+        ]
+        tokens, lengths = torch.randn(1024, 32, width, device="cuda"), torch.full((1024,), 32)
+
+        def ours(stacks: Any = stacks, tokens: Any = tokens, lengths: Any = lengths) -> None:
+            with torch.autocast("cuda", torch.bfloat16):
+                outputs, _ = kernels.run(stacks, tokens, lengths, None, True, None)
+                loss = sum(layers[-1].sum() for layers in outputs)
+            loss.backward()  # type: ignore[union-attr]
+
+        theirs = [
+            torch.nn.LSTM(width, cell_dim, 2, proj_size=width).cuda().bfloat16() for _ in range(2)
+        ]
+        by_time = tokens.transpose(0, 1).bfloat16().contiguous()
+        for lstm in theirs:
+            lstm.flatten_parameters()
+
+        def cudnn(theirs: Any = theirs, by_time: Any = by_time) -> None:
+            for lstm in theirs:
+                lstm(by_time)[0].sum().backward()
+
+        a, b = milliseconds(ours), milliseconds(cudnn)
+        lines.append(f"| {size} | {a:.1f} ms | {b:.1f} ms | {a / b:.2f} |")
+    return lines
+
+
+def milliseconds(run: Callable[[], object], rounds: int = 7) -> float:
+    """The median time of a run."""
+    for _ in range(3):
+        run()
+    times = []
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        times.append(1e3 * (time.perf_counter() - started))
+    return float(np.median(times))
+
+
+def read(path: Path) -> list[list[str]]:
+    """Sentences of 3 to 80 tokens from a file, in its order."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [t for line in lines if 3 <= len(t := line.split()) <= 80][:SENTENCES]
+
+
+def matrix_flops(dtype: torch.dtype) -> float:
+    """Floating-point operations a second of a large matrix product."""
+    a = torch.randn(8192, 8192, device="cuda", dtype=dtype)
+    b = torch.empty_like(a)
+    return 2 * 8192**3 * 1e3 / milliseconds(lambda: torch.mm(a, a, out=b))
+
+
+if __name__ == "__main__":
+    main()

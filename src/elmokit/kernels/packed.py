@@ -1,0 +1,325 @@
+"""The LSTM on a GPU, with and without gradients: both directions at once, without padding.
+
+A step is two matrix products, by PyTorch, and two passes over their results, each one fused kernel
+of steps_triton.py; steps_torch.py has the same passes in PyTorch, for other devices and as what
+the kernels are held against. All directions (D) are computed together, in batched products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from elmokit.kernels import steps_torch
+from elmokit.kernels.ragged import Ragged
+from elmokit.nn.lstm import ProjectedLSTM, State
+
+SPLIT_ROWS = 128
+"""Sentences from which on float32 products are made of bfloat16 ones."""
+
+_PIECES = 6  # of a split number; see _split_weight
+_LONGEST_SUM = 1024  # units of a projection summed in one product of split numbers
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """The weights of one layer, of all directions."""
+
+    weight: Tensor  # (D, 4H, 2P): for the input, then for the state
+    bias: Tensor  # (D, 4H) in float32, with the constant added to forget gates
+    projection: Tensor  # (D, P, H)
+
+
+def can_run(stacks: Sequence[Sequence[ProjectedLSTM]], tokens: Tensor) -> bool:
+    """Whether all LSTMs have the shape this path is written for."""
+    lstms = [lstm for stack in stacks for lstm in stack]
+    return all(
+        lstm.projection is not None
+        and lstm.input_weight.shape[1] == lstm.output_dim == tokens.shape[2]
+        and all(p.dtype == tokens.dtype for p in lstm.parameters())
+        for lstm in lstms
+    ) and tokens.dtype in (torch.float32, torch.bfloat16, torch.float16)
+
+
+def run(
+    stacks: Sequence[Sequence[ProjectedLSTM]],
+    tokens: Tensor,
+    lengths: Tensor,
+    starts: Sequence[Sequence[State]] | None,
+    skip: bool,
+    outputs: Sequence[Sequence[Tensor]] | None,
+    steps: ModuleType = steps_torch,
+) -> tuple[list[list[Tensor]], list[list[State]]]:
+    """Run both directions.
+
+    Args:
+        stacks: The LSTMs of each direction.
+        tokens: Input (B, T, P) of the first.
+        lengths: Tokens (B,) of each sentence.
+        starts: The state each LSTM starts from; None for zeros.
+        skip: Whether all but the first add their input to their output.
+        outputs: Where the outputs (B, T, P) go, by direction and layer; None for fresh memory, and
+            gradients if they are wanted.
+        steps: The passes over the products' results.
+
+    Returns:
+        The outputs, zero behind each sentence's end, and the state each LSTM ends with.
+    """
+    ragged = Ragged(lengths, tokens.shape[1], tokens.device)
+    dtype = _compute_dtype(stacks[0], tokens)
+    split = dtype is torch.float32 and outputs is not None and _can_split(tokens, ragged)
+    reverse = [stack[0].reverse for stack in stacks] if stacks[0] else []
+    found: list[list[Tensor]] = [[] for _ in stacks]
+    finals: list[list[State]] = [[] for _ in stacks]
+    x = torch.stack([ragged.pack(tokens.to(dtype), r) for r in reverse]) if reverse else tokens
+    for number, lstms in enumerate(zip(*stacks, strict=True)):
+        h, c = _start(lstms, None if starts is None else [s[number] for s in starts], ragged)
+        layer = _gather(lstms, dtype)
+        clips = (lstms[0].cell_clip, lstms[0].proj_clip)
+        if outputs is None:
+            out, h, c = _Steps.apply(  # type: ignore[no-untyped-call]
+                x, *_tensors(layer), h, c, ragged, clips, steps
+            )
+        else:
+            out, h, c = _run(x, layer, h, c, ragged, clips, steps, split)
+        x = out + x if skip and number > 0 else out
+        h, c = ragged.unsort(h), ragged.unsort(c)
+        for d, r in enumerate(reverse):
+            if outputs is None:
+                found[d].append(ragged.unpack(x[d], r))
+            else:
+                ragged.unpack_into(x[d], r, outputs[d][number])
+                found[d].append(outputs[d][number])
+            finals[d].append((h[d], c[d]))
+    return found, finals
+
+
+def _compute_dtype(stack: Sequence[ProjectedLSTM], tokens: Tensor) -> torch.dtype:
+    if torch.is_autocast_enabled(tokens.device.type):
+        return torch.get_autocast_dtype(tokens.device.type)
+    if stack and stack[0].precision == "bfloat16" and not torch.is_grad_enabled():
+        return torch.bfloat16
+    return tokens.dtype
+
+
+def _can_split(tokens: Tensor, ragged: Ragged) -> bool:
+    """Whether bfloat16 products pay: on GPUs made for them, with rows enough."""
+    return (
+        tokens.device.type == "cuda"
+        and ragged.counts[:1] >= [SPLIT_ROWS]
+        and torch.cuda.get_device_capability(tokens.device) >= (8, 0)
+        and _HAS_OUT_DTYPE
+    )
+
+
+_HAS_OUT_DTYPE = "out_dtype" in (torch.bmm.__doc__ or "")
+
+
+def _start(
+    lstms: Sequence[ProjectedLSTM], states: Sequence[State] | None, ragged: Ragged
+) -> tuple[Tensor, Tensor]:
+    """The state (D, B, P) and (D, B, H) before the first step, in float32 and sorted."""
+    if states is None:
+        n, bias = len(ragged.order), lstms[0].bias
+        h = bias.new_zeros(len(lstms), n, lstms[0].output_dim, dtype=torch.float32)
+        return h, h.new_zeros(len(lstms), n, lstms[0].cell_dim)
+    h = torch.stack([h for h, _ in states]).float()
+    c = torch.stack([c for _, c in states]).float()
+    return ragged.sort(h), ragged.sort(c)
+
+
+def _gather(lstms: Sequence[ProjectedLSTM], dtype: torch.dtype) -> _Layer:
+    """The weights of all directions together, ready to multiply.
+
+    Made anew for every batch, in the thousandth part of its time; so they are never out of date.
+    """
+    weights = [torch.cat([m.input_weight, m.state_weight], 1).to(dtype) for m in lstms]
+    bias = torch.stack([m.bias for m in lstms]).float()
+    extra = torch.zeros_like(bias[0])
+    extra[2 * lstms[0].cell_dim : 3 * lstms[0].cell_dim] = lstms[0].forget_bias
+    projections = [m.projection.to(dtype) for m in lstms if m.projection is not None]
+    return _Layer(torch.stack(weights), bias + extra, torch.stack(projections))
+
+
+def _tensors(layer: _Layer) -> tuple[Tensor, Tensor, Tensor]:
+    return layer.weight, layer.bias, layer.projection
+
+
+Clips = tuple[float | None, float | None]
+
+
+def _run(
+    x: Tensor,
+    layer: _Layer,
+    h: Tensor,
+    c: Tensor,
+    ragged: Ragged,
+    clips: Clips,
+    steps: ModuleType,
+    split: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """All steps of a layer without gradients, in the same buffers again and again.
+
+    Args:
+        x: Rows (D, N, P).
+        layer: The weights.
+        h: The state (D, B, P) to start from, in float32.
+        c: The cells (D, B, H) to start from, in float32.
+        ragged: Where the rows are.
+        clips: Bounds of the cells and of the projection.
+        steps: The passes over the products' results.
+        split: Make float32 products of bfloat16 ones.
+
+    Returns:
+        Outputs (D, N, P), and both states after each sentence.
+    """
+    directions, _, width = x.shape
+    cell_dim, most = c.shape[2], max(ragged.counts, default=0)
+    pieces, parts = (_PIECES, _parts(cell_dim)) if split else (1, 1)
+    inner = torch.bfloat16 if split else x.dtype
+    weight, projection = layer.weight, layer.projection
+    if split:
+        weight = _split_weight(weight)
+        projection = torch.stack(projection.chunk(parts, 2), 1).flatten(0, 1)
+        projection = _split_weight(projection)
+    weight, projection = weight.transpose(1, 2), projection.transpose(1, 2)
+    operand = x.new_empty(directions, most, pieces * 2 * width, dtype=inner)
+    gates = x.new_empty(directions, most, 4 * cell_dim)
+    y = x.new_empty(directions * parts, most, pieces * cell_dim // parts, dtype=inner)
+    raw = x.new_empty(directions * parts, most, width)
+    h, c = h.clone(), c.clone()
+    out = torch.empty_like(x)
+    counts, starts = [*ragged.counts, 0], ragged.starts
+    multiply = _multiply_split if split else _multiply
+    running = -1
+    for t, n in enumerate(ragged.counts):
+        if t == 0:
+            steps.begin(h[:, :n], x[:, :n], operand, pieces)
+        if n != running:  # making views takes as long as a step of a small model
+            running = n
+            some_operand, some_gates, some_y, some_raw = (
+                buffer[:, :n] for buffer in (operand, gates, y, raw)
+            )
+        multiply(some_operand, weight, some_gates)
+        steps.cell(some_gates, layer.bias, c, c, some_y, clips[0], pieces, False)
+        multiply(some_y, projection, some_raw)
+        following = x[:, starts[t + 1] : starts[t + 1] + counts[t + 1]]
+        steps.output(some_raw, out[:, starts[t] :], h, following, operand, clips[1], pieces)
+    return out, h, c
+
+
+def _multiply(a: Tensor, b: Tensor, out: Tensor) -> None:
+    torch.bmm(a, b, out=out)
+
+
+def _multiply_split(a: Tensor, b: Tensor, out: Tensor) -> None:
+    torch.bmm(a, b, torch.float32, out=out)
+
+
+def _parts(cell_dim: int) -> int:
+    """In how many equal parts to sum a projection, so that none is much too long."""
+    parts = max(1, cell_dim // _LONGEST_SUM)
+    while cell_dim % parts:
+        parts -= 1
+    return parts
+
+
+def _split_weight(weight: Tensor) -> Tensor:
+    """A float32 matrix (…, K) as bfloat16 pieces (…, 6K) for products with split operands.
+
+    Three bfloat16 numbers hold the 24 bits of a float32 one: a = h + m + l. Of the nine products of
+    such sums, the six here are within float32's own rounding of all. The operand's pieces are
+    m, l, h, m, h, h, so that the large products come last: the GPU cuts off what it adds to a large
+    sum, all to the same side, so that such additions must be few.
+    """
+    high, middle, low = steps_torch.three_pieces(weight)
+    return torch.cat([middle, high, low, high, middle, high], -1)
+
+
+class _Steps(torch.autograd.Function):
+    """All steps of a layer, with gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        projection: Tensor,
+        h: Tensor,
+        c: Tensor,
+        ragged: Ragged,
+        clips: Clips,
+        steps: ModuleType,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As :func:`_run`, keeping what the way back needs."""
+        directions, rows, width = x.shape
+        cell_dim = c.shape[2]
+        operand = x.new_empty(directions, rows, 2 * width)
+        operand[..., :width] = x
+        gates = x.new_empty(directions, rows, 4 * cell_dim)
+        cells = c.new_empty(directions, rows, cell_dim)
+        y = x.new_empty(directions, rows, cell_dim)
+        raw, out = torch.empty_like(x), torch.empty_like(x)
+        counts, starts = ragged.counts, ragged.starts
+        nothing = x[:, :0]
+        if counts:
+            operand[:, : counts[0], width:] = h[:, : counts[0]]
+        to_gates, to_output = weight.transpose(1, 2), projection.transpose(1, 2)
+        for t in range(len(counts)):
+            here = slice(starts[t], starts[t + 1])
+            torch.bmm(operand[:, here], to_gates, out=gates[:, here])
+            before = c if t == 0 else cells[:, starts[t - 1] :]
+            steps.cell(gates[:, here], bias, before, cells[:, here], y[:, here], clips[0], 1, True)
+            torch.bmm(y[:, here], to_output, out=raw[:, here])
+            after = counts[t + 1] if t + 1 < len(counts) else 0
+            following = operand[:, starts[t + 1] : starts[t + 1] + after]
+            steps.output(raw[:, here], out[:, here], None, nothing, following, clips[1], 1)
+        ctx.save_for_backward(operand, gates, cells, y, raw, weight, projection, c)
+        ctx.ragged, ctx.clips, ctx.steps = ragged, clips, steps
+        return out, ragged.last(out.float(), h), ragged.last(cells, c)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor, d_h: Tensor, d_c: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of everything the forward pass was given."""
+        operand, gates, cells, y, raw, weight, projection, c = ctx.saved_tensors
+        ragged, clips, steps = ctx.ragged, ctx.clips, ctx.steps
+        counts, starts = ragged.counts, ragged.starts
+        directions, _, width = raw.shape
+        d_out, d_h, d_c = d_out.contiguous(), d_h.contiguous(), d_c.clone()
+        d_raw, d_gates = torch.empty_like(raw), torch.empty_like(gates)
+        d_operand = torch.empty_like(operand)
+        d_y = y.new_empty(directions, max(counts, default=0), y.shape[2])
+        for t in reversed(range(len(counts))):
+            n, here = counts[t], slice(starts[t], starts[t + 1])
+            after = counts[t + 1] if t + 1 < len(counts) else 0
+            d_next = d_operand[:, starts[t + 1] : starts[t + 1] + after]
+            steps.output_gradient(
+                d_out[:, here], d_next, d_h, raw[:, here], d_raw[:, here], clips[1]
+            )
+            torch.bmm(d_raw[:, here], projection, out=d_y[:, :n])
+            before = c if t == 0 else cells[:, starts[t - 1] :]
+            d_here = d_gates[:, here]
+            steps.cell_gradient(gates[:, here], cells[:, here], before, d_y, d_c, d_here, clips[0])
+            torch.bmm(d_here, weight, out=d_operand[:, here])
+        d_start = d_h
+        if counts:
+            d_start = torch.cat([d_operand[:, : counts[0], width:].float(), d_h[:, counts[0] :]], 1)
+        return (
+            d_operand[..., :width],
+            torch.bmm(d_gates.transpose(1, 2), operand),
+            d_gates.sum(1, dtype=torch.float32),
+            torch.bmm(d_raw.transpose(1, 2), y),
+            d_start,
+            d_c,
+            None,
+            None,
+            None,
+        )

@@ -1,0 +1,158 @@
+"""What packed.py does with the results of its products, in PyTorch.
+
+Tensors have directions first and rows second (D, n, …); of those with more rows than a step has,
+the first n are meant. Gates are in the published order: input i, candidate j, forget f, output o.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def begin(h: Tensor, x: Tensor, operand: Tensor, pieces: int) -> None:
+    """Put input x and state h (D, n, P) side by side into the operand of the first product."""
+    _put(operand[:, : h.shape[1]], torch.cat([x.to(h.dtype), h], -1), pieces)
+
+
+def cell(
+    gates: Tensor,
+    bias: Tensor,
+    c: Tensor,
+    c_next: Tensor,
+    y: Tensor,
+    clip: float | None,
+    pieces: int,
+    keep: bool,
+) -> None:
+    """Gates to memory cells and what they let out.
+
+    Args:
+        gates: (D, n, 4H) without the bias; what they are after it and their functions if kept.
+        bias: (D, 4H).
+        c: Cells (D, ≥ n, H) before the step, in float32.
+        c_next: Where those after it go; may be the same.
+        y: Where the cells' output goes, split into pieces side by side: (D, ≥ n, H), or (D · C,
+            ≥ n, H / C) where its projection is summed in C parts.
+        clip: Bound of the cells.
+        pieces: 1, or 6 to split y.
+        keep: Whether the gates are wanted afterwards.
+    """
+    n = gates.shape[1]
+    i, j, f, o = (gates.float() + bias[:, None]).chunk(4, -1)
+    i, j, f, o = i.sigmoid(), j.tanh(), f.sigmoid(), o.sigmoid()
+    new = f * c[:, :n] + i * j
+    if clip is not None:
+        new = new.clamp(-clip, clip)
+    c_next[:, :n] = new
+    let_out = torch.stack((o * new.tanh()).chunk(len(y) // len(gates), -1), 1).flatten(0, 1)
+    _put(y[:, :n], let_out, pieces)
+    if keep:
+        gates.copy_(torch.cat([i, j, f, o], -1))
+
+
+def output(
+    raw: Tensor,
+    out: Tensor,
+    h: Tensor | None,
+    x: Tensor,
+    operand: Tensor,
+    clip: float | None,
+    pieces: int,
+) -> None:
+    """Projections to outputs, and on to the next step.
+
+    Args:
+        raw: Projections (D, n, P) before clipping, or (D · C, n, P) in C parts.
+        out: Where the outputs (D, ≥ n, P) go.
+        h: Where the state (D, ≥ n, P) goes, in float32; None if it is not wanted.
+        x: Inputs (D, m, P) of the next step, m ≤ n; of no rows where they are in the operand.
+        operand: That of the next step's first product: (D, ≥ m, 2P), split into pieces; of exactly
+            m rows where the inputs are in it.
+        clip: Bound of the projection.
+        pieces: 1, or 6 to split the operand.
+    """
+    n, width = raw.shape[1:]
+    value = raw.float().view(len(out), -1, n, width).sum(1)
+    if clip is not None:
+        value = value.clamp(-clip, clip)
+    out[:, :n] = value
+    if h is not None:
+        h[:, :n] = value
+        if m := x.shape[1]:
+            begin(value[:, :m], x, operand, pieces)
+    else:
+        operand[..., width:] = value[:, : operand.shape[1]]
+
+
+def output_gradient(
+    d_out: Tensor, d_next: Tensor, d_h: Tensor, raw: Tensor, d_raw: Tensor, clip: float | None
+) -> None:
+    """The gradient of the projections before clipping.
+
+    Args:
+        d_out: That of the outputs (D, n, P).
+        d_next: That of the next step's operand (D, m, 2P), m ≤ n.
+        d_h: That of the states (D, ≥ n, P) after each sentence, for those that end here.
+        raw: Projections (D, n, P) before clipping.
+        d_raw: Where it goes.
+        clip: Bound of the projection.
+    """
+    n, width = raw.shape[1:]
+    m = d_next.shape[1]
+    total = d_out.float() + torch.cat([d_next[..., width:].float(), d_h[:, m:n]], 1)
+    if clip is not None:
+        total = torch.where(raw.float().abs() <= clip, total, 0)
+    d_raw.copy_(total)
+
+
+def cell_gradient(
+    gates: Tensor,
+    c_next: Tensor,
+    c: Tensor,
+    d_y: Tensor,
+    d_c: Tensor,
+    d_gates: Tensor,
+    clip: float | None,
+) -> None:
+    """The gradient of the gates before their functions.
+
+    Args:
+        gates: (D, n, 4H) after their functions.
+        c_next: Cells (D, n, H) after the step.
+        c: Cells (D, ≥ n, H) before it.
+        d_y: Gradient of the cells' output (D, ≥ n, H).
+        d_c: Gradient of the cells (D, ≥ n, H) after the step, changed to that before it.
+        d_gates: Where it goes.
+        clip: Bound of the cells.
+    """
+    n = gates.shape[1]
+    i, j, f, o = gates.float().chunk(4, -1)
+    let_out, d_y = c_next.tanh(), d_y[:, :n].float()
+    d_cell = d_c[:, :n] + d_y * o * (1 - let_out * let_out)
+    if clip is not None:
+        d_cell = torch.where(c_next.abs() < clip, d_cell, 0)
+    d_c[:, :n] = d_cell * f
+    parts = [
+        d_cell * j * i * (1 - i),
+        d_cell * i * (1 - j * j),
+        d_cell * c[:, :n] * f * (1 - f),
+        d_y * let_out * o * (1 - o),
+    ]
+    d_gates.copy_(torch.cat(parts, -1))
+
+
+def three_pieces(values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Float32 numbers as sums of three bfloat16 ones, the largest first."""
+    high = values.bfloat16()
+    rest = values - high.float()
+    middle = rest.bfloat16()
+    return high, middle, (rest - middle.float()).bfloat16()
+
+
+def _put(target: Tensor, values: Tensor, pieces: int) -> None:
+    if pieces == 1:
+        target.copy_(values)
+    else:
+        high, middle, low = three_pieces(values)
+        target.copy_(torch.cat([middle, low, high, middle, high, high], -1))
