@@ -228,12 +228,12 @@ def test_batches_hold_every_sentence_once():
     from elmokit.inference.batches import plan_batches
 
     lengths = [3, 50, 2, 2, 9, 1, 700, 3]
-    batches = list(plan_batches(range(8), lengths, max_tokens=20, max_sentences=3))
+    batches = list(plan_batches(range(8), np.array(lengths), max_tokens=20, max_sentences=3))
     assert sorted(i for batch in batches for i in batch) == list(range(8))
     for batch in batches:
         assert len(batch) <= 3
         assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 20
-    assert list(plan_batches([], [], 10, 10)) == []
+    assert list(plan_batches([], np.zeros(0, int), 10, 10)) == []
 
 
 def test_progress_bar_only_in_a_terminal_and_only_when_slow(tiny, capfd, monkeypatch):

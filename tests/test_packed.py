@@ -224,7 +224,7 @@ def test_autocast_gradients(dtype):
         assert fast[0][0][0].dtype == dtype
         fast = gradients(fast, leaves)
     for a, b, c in zip(fast, plain, exact, strict=True):
-        assert torch.linalg.norm(a - c) < 1.5 * torch.linalg.norm(b - c) + 1e-3
+        assert torch.linalg.norm(a - c) < 2 * torch.linalg.norm(b - c) + 1e-3
 
 
 @gpu_only

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from elmokit import Elmo
+from elmokit.inference.batches import NumberedSentences
 from elmokit.inference.word_cache import WordCache
 from elmokit.nn import ElmoEmbedding
 
@@ -31,18 +32,22 @@ def counted(tiny):
 
 
 def look_up(cache, words):
-    return cache.vectors(words, np.ones((1, len(words)), bool))[0]
+    return cache.vectors(words, np.arange(1, len(words) + 1)[None])[0]
 
 
-def test_spread_over_a_mask(tiny, counted):
+def test_words_at_places(tiny, counted):
     cache, n_encoded = counted
-    words = ["a", "b", "a", "c", "a"]
-    mask = np.array([[True, True, False], [True, True, True]])
-    vectors = cache.vectors(words, mask)
-    plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(words, 50)))
-    np.testing.assert_allclose(vectors[torch.from_numpy(mask)], plain, atol=2e-6)
-    assert (vectors[0, 2] == 0).all()
-    assert sum(n_encoded) == 3  # each word once
+    sentences = NumberedSentences([["a", "b"], [], ["b", "c", "b"]], "<S>", "</S>")
+    words, places = sentences.batch([2, 0])
+    assert sorted(words) == ["</S>", "<S>", "a", "b", "c"]
+    found = [[words[i - 1] if i else None for i in row] for row in places]
+    assert found == [["<S>", "b", "c", "b", "</S>"], ["<S>", "a", "b", "</S>", None]]
+    vectors = cache.vectors(words, places)
+    flat = [word or "" for row in found for word in row]
+    plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(flat, 50)))
+    np.testing.assert_allclose(vectors.flatten(0, 1)[:-1], plain[:-1], atol=2e-6)
+    assert (vectors[1, 4] == 0).all()
+    assert sum(n_encoded) == 5  # each word once
 
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -35,6 +38,7 @@ Array = npt.NDArray[Any]
 State = str | BiLMState | CarriedState
 """What every sentence starts from: "zero", "warm", a fixed state, or a carried one."""
 
+_COPY_THREADS = min(8, os.cpu_count() or 1)
 _WARM_UP = [["."]] * 8  # repeating a sentence, the state settles within a few rounds
 
 
@@ -558,17 +562,21 @@ class _Arrays:
 
         Copies, as a view would keep the whole batch alive.
         """
-        pairs = zip(self._indices, self._lengths, strict=True)
         if self._copied is None:
             array = self._layers.numpy() if self._stacked else self._layers[0].numpy()
-            return [(i, array[..., row, 1 : n + 1, :].copy()) for row, (i, n) in enumerate(pairs)]
-        self._copied.synchronize()
-        array = self._layers.numpy() if self._stacked else self._layers[0].numpy()
-        ends = np.cumsum(self._lengths).tolist()
-        return [
-            (i, array[..., end - n : end, :].copy())
-            for (i, n), end in zip(pairs, ends, strict=True)
-        ]
+            arrays = [array[..., row, 1 : n + 1, :].copy() for row, n in enumerate(self._lengths)]
+        else:
+            self._copied.synchronize()
+            array = self._layers.numpy() if self._stacked else self._layers[0].numpy()
+            ends = np.cumsum(self._lengths)
+            parts = [slice(end - n, end) for n, end in zip(self._lengths, ends, strict=True)]
+            share = -(-len(parts) // _COPY_THREADS)
+            shares = [parts[i : i + share] for i in range(0, len(parts), share)]
+            # fresh memory is the slowest part of it, and several threads get more of that
+            with ThreadPoolExecutor(_COPY_THREADS) as pool:
+                copied = pool.map(lambda some: [array[..., p, :].copy() for p in some], shares)
+                arrays = list(itertools.chain.from_iterable(copied))
+        return list(zip(self._indices, arrays, strict=True))
 
 
 def _fill(module: torch.nn.Module, tensors: dict[str, torch.Tensor], prefix: str) -> None:

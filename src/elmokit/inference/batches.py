@@ -1,12 +1,19 @@
-"""Which sentences run together."""
+"""Which sentences run together, and their words as numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
 
 
 def plan_batches(
-    indices: Iterable[int], lengths: Sequence[int], max_tokens: int, max_sentences: int
+    indices: Sequence[int] | Numbers, lengths: Numbers, max_tokens: int, max_sentences: int
 ) -> Iterator[list[int]]:
     """Group sentences of like length, longest first, within a budget of padded tokens.
 
@@ -22,13 +29,55 @@ def plan_batches(
     Yields:
         The indices, each exactly once.
     """
-    order = sorted(indices, key=lambda i: -lengths[i])  # stable: ties keep their order
-    batch: list[int] = []
-    for i in order:
-        longest = lengths[batch[0]] if batch else lengths[i]
-        if batch and (len(batch) == max_sentences or (len(batch) + 1) * longest > max_tokens):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
+    indices = np.asarray(indices, np.int64)
+    order = indices[np.argsort(-lengths[indices], kind="stable")]
+    first = 0
+    while first < len(order):
+        longest = max(1, int(lengths[order[first]]))
+        n = max(1, min(max_sentences, max_tokens // longest))
+        yield order[first : first + n].tolist()
+        first += n
+
+
+class NumberedSentences:
+    """Sentences whose words have been looked at once, in the order in which they lie in memory.
+
+    Batches, whose sentences lie anywhere, are then made of numbers alone.
+
+    Args:
+        sentences: Tokens without sentence marks.
+        begin: The mark before each…
+        end: …and behind it.
+    """
+
+    def __init__(self, sentences: Sequence[Sequence[str]], begin: str, end: str) -> None:
+        number: defaultdict[str, int] = defaultdict(count(1).__next__)
+        self._marks = number[begin], number[end]
+        self.lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        self._ends = np.cumsum(self.lengths)
+        total = int(self._ends[-1]) if len(sentences) else 0
+        all_words = chain.from_iterable(sentences)
+        self._numbers = np.fromiter(map(number.__getitem__, all_words), np.int64, total)
+        self._words = [*number]
+
+    def batch(self, indices: Sequence[int]) -> tuple[list[str], Numbers]:
+        """Some sentences between their marks.
+
+        Returns:
+            Their W distinct words, and which of these, from 1, is at each place (B, T); 0 behind a
+            sentence's end.
+        """
+        lengths = self.lengths[indices]
+        places = np.zeros((len(lengths), int(lengths.max()) + 2), np.int64)
+        within = np.arange(places.shape[1])
+        inside = (within > 0) & (within <= lengths[:, None])
+        starts = (self._ends[indices] - lengths)[:, None] + within - 1
+        places[inside] = self._numbers[starts[inside]]
+        places[:, 0] = self._marks[0]
+        places[np.arange(len(lengths)), lengths + 1] = self._marks[1]
+        used = np.zeros(len(self._words) + 1, np.int64)
+        used[places] = 1
+        used[0] = 0
+        numbers = np.flatnonzero(used)
+        used[numbers] = np.arange(1, len(numbers) + 1)
+        return [self._words[i - 1] for i in numbers.tolist()], used[places]

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from elmokit.errors import OutOfMemoryError
-from elmokit.inference.batches import plan_batches
+from elmokit.inference.batches import NumberedSentences, plan_batches
 from elmokit.inference.states import CarriedState, StartState
 from elmokit.inference.word_cache import WordCache
 from elmokit.nn.bilm import BiLM, BiLMState
@@ -25,6 +24,7 @@ Result = TypeVar("Result")
 
 _CPU_TOKENS, _GPU_TOKENS = 8192, 131_072
 _CPU_SENTENCES, _GPU_SENTENCES = 256, 4096
+_WINDOW = 65_536  # sentences sorted by length together
 
 
 @dataclass
@@ -99,21 +99,41 @@ class Engine:
             rows = batch_size or CARRIED_BATCH_SIZE
             yield from map(then, self._run_carried(sentences, upto, start, rows))
             return
+        memory = _Memory()
+        for first in range(0, len(sentences), _WINDOW):
+            window = self._number(sentences[first : first + _WINDOW])
+            yield from self._run_window(window, first, then, upto, start, batch_size, memory)
+
+    def _number(self, sentences: Sequence[Sequence[str]]) -> NumberedSentences:
+        return NumberedSentences(sentences, self.alphabet.begin, self.alphabet.end)
+
+    def _run_window(
+        self,
+        window: NumberedSentences,
+        first: int,
+        then: Callable[[BatchResult], Result],
+        upto: int | None,
+        start: BiLMState | None,
+        batch_size: int | None,
+        memory: _Memory,
+    ) -> Iterator[Result]:
+        """Batches of some sentences, whose first is number first; less at once if need be."""
         kind = self.device.type
         rows = batch_size or (_CPU_SENTENCES if kind == "cpu" else _GPU_SENTENCES)
-        self._max_tokens.setdefault(kind, _CPU_TOKENS if kind == "cpu" else _GPU_TOKENS)
-        lengths = [len(sentence) + 2 for sentence in sentences]
-        memory = _Memory()
-        todo = deque(plan_batches(range(len(lengths)), lengths, self._max_tokens[kind], rows))
+        budget = self._max_tokens.setdefault(kind, _CPU_TOKENS if kind == "cpu" else _GPU_TOKENS)
+        lengths = window.lengths + 2
+        todo = deque(plan_batches(range(len(lengths)), lengths, budget, rows))
         while todo:
             indices = todo.popleft()
             try:
-                result = then(self._run_batch(sentences, indices, upto, start, memory)[0])
+                batch, _ = self._run_batch(window, indices, upto, start, memory)
+                batch.indices = [first + i for i in indices]
+                result = then(batch)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
                     raise
                 if len(indices) == 1:
-                    raise _too_long(lengths[indices[0]] - 2, self.device) from error
+                    raise _too_long(int(lengths[indices[0]]) - 2, self.device) from error
             else:
                 yield result
                 continue
@@ -121,7 +141,7 @@ class Engine:
             if kind == "cuda":
                 torch.cuda.empty_cache()
             rows = len(indices) // 2
-            self._max_tokens[kind] = rows * lengths[indices[0]]
+            self._max_tokens[kind] = rows * int(lengths[indices[0]])
             rest = [*indices, *(i for batch in todo for i in batch)]
             todo = deque(plan_batches(rest, lengths, self._max_tokens[kind], rows))
 
@@ -131,11 +151,13 @@ class Engine:
         """Batches in the order given; the state of a row passes over its empty sentences."""
         memory = _Memory()
         for first in range(0, len(sentences), rows):
-            indices = list(range(first, min(first + rows, len(sentences))))
+            some = self._number(sentences[first : first + rows])
+            indices = list(range(len(some.lengths)))
             before = start.rows(len(indices), self.bilm)
             try:
                 # all layers, as a state with some layers missing could not be carried on
-                result, final = self._run_batch(sentences, indices, None, before, memory)
+                result, final = self._run_batch(some, indices, None, before, memory)
+                result.indices = [first + i for i in indices]
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
                     raise
@@ -151,7 +173,7 @@ class Engine:
 
     def _run_batch(
         self,
-        sentences: Sequence[Sequence[str]],
+        sentences: NumberedSentences,
         indices: list[int],
         upto: int | None,
         start: BiLMState | None,
@@ -159,20 +181,14 @@ class Engine:
     ) -> tuple[BatchResult, BiLMState]:
         # a caller's autocast would change the numbers, and stay in the cache
         with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
-            begin, end = self.alphabet.begin, self.alphabet.end
-            words: list[str] = []
-            for i in indices:
-                words.append(begin)
-                words += sentences[i]
-                words.append(end)
-            lengths = np.array([len(sentences[i]) for i in indices])
-            mask = np.arange(lengths.max() + 2) < lengths[:, None] + 2
-            tokens = self.cache.vectors(words, mask)
+            words, places = sentences.batch(indices)
+            tokens = self.cache.vectors(words, places)
+            lengths = sentences.lengths[indices]
             if start is not None and len(start) != len(indices):
                 start = start.map(lambda t: t.expand(len(indices), -1))
             context = self.bilm.config.context
             n_layers = (context.n_layers if upto is None else upto) + 1
-            room = memory.of(n_layers * mask.size * context.output_dim, tokens)
+            room = memory.of(n_layers * places.size * context.output_dim, tokens)
             layers, final = self.bilm(tokens, torch.from_numpy(lengths + 2), start, upto, room)
             return BatchResult(indices, lengths.tolist(), layers), final
 

@@ -20,11 +20,9 @@ from elmokit.devices import to_device
 from elmokit.nn.weight_watch import WeightSnapshot
 from elmokit.text.characters import Alphabet
 
-_WORDS_AT_ONCE = 1024
-_CHARACTERS_AT_ONCE = {"cpu": 16_384}  # columns × words through the CNN together: its memory
-_GPU_CHARACTERS_AT_ONCE = 131_072
-
-Mask = npt.NDArray[np.bool_]
+# words of like length, and columns × words, through the CNN together: a matter of memory
+_WORDS_AT_ONCE, _GPU_WORDS_AT_ONCE = 1024, 8192
+_CHARACTERS_AT_ONCE, _GPU_CHARACTERS_AT_ONCE = 16_384, 262_144
 
 
 class WordCache:
@@ -81,48 +79,41 @@ class WordCache:
         self._forget()
 
     @torch.inference_mode()
-    def vectors(self, words: Sequence[str], mask: Mask) -> Tensor:
-        """Token vectors of words, spread over the places of a mask.
+    def vectors(self, words: Sequence[str], places: npt.NDArray[np.int64]) -> Tensor:
+        """Token vectors of words at the places where they stand.
 
         Args:
-            words: As many words as the mask has true places, repeated or not, in their order; at
-                least one.
-            mask: (B, T).
+            words: Distinct words, at least one.
+            places: Which of them, counted from 1, is at each place (B, T); 0 for none.
 
         Returns:
-            (B, T, P), zero where the mask is false.
+            (B, T, P), zero where there is none.
         """
         with self._lock:
             try:
-                table, found = self._look_up(words)
+                table, rows = self._look_up(words)
             except BaseException:  # half done, words could be left with others' vectors
                 self._forget()
                 raise
-            places = np.zeros(mask.shape, np.int64)
-            places[mask] = found
-            index = to_device(torch.from_numpy(places.reshape(-1)), table.device)
-            return table.index_select(0, index).view(*mask.shape, -1)
+            at = torch.from_numpy(np.concatenate([[0], rows])[places.reshape(-1)])
+            return table.index_select(0, to_device(at, table.device)).view(*places.shape, -1)
 
     def _look_up(self, words: Sequence[str]) -> tuple[Tensor, npt.NDArray[np.int64]]:
         """A table of vectors, and the row there of every word."""
-        self._calls += 1
-        found = np.fromiter(map(self._rows.get, words, repeat(0)), np.int64, len(words))
-        new = dict.fromkeys(words[i] for i in np.flatnonzero(found == 0).tolist())
-        self._last_used[found] = self._calls
-        if not new:
-            assert self._table is not None
-            return self._table, found
-        in_use = int((self._last_used[1:] == self._calls).sum())
-        if in_use + len(new) <= self.capacity:
-            table, rows = self._store(list(new), in_use), self._rows
-        else:  # they do not fit together, so that none is kept
-            distinct = list(dict.fromkeys(words))
-            vectors = self._encode(distinct)
+        if len(words) > self.capacity:  # they do not fit together, so that none is kept
+            vectors = self._encode(words)
             table = torch.cat([vectors.new_zeros(1, vectors.shape[1]), vectors])
-            rows = {word: row for row, word in enumerate(distinct, 1)}
-        return table, np.fromiter(map(rows.__getitem__, words), np.int64, len(words))
+            return table, np.arange(1, len(words) + 1)
+        self._calls += 1
+        rows = np.fromiter(map(self._rows.get, words, repeat(0)), np.int64, len(words))
+        self._last_used[rows] = self._calls
+        new = np.flatnonzero(rows == 0)
+        if len(new):
+            rows[new] = self._store([words[i] for i in new.tolist()], len(words) - len(new))
+        assert self._table is not None
+        return self._table, rows
 
-    def _store(self, words: list[str], in_use: int) -> Tensor:
+    def _store(self, words: list[str], in_use: int) -> list[int]:
         """Give each new word a row: a dropped word's where there is one, else a fresh one.
 
         Args:
@@ -158,18 +149,20 @@ class WordCache:
         self._rows.update(zip(words, rows, strict=True))
         for word, row in zip(words, rows, strict=True):
             self._words[row] = word
-        return self._table
+        return rows
 
     def _encode(self, words: Sequence[str]) -> Tensor:
         """Token vectors (W, P), through the CNN in groups of words of like length."""
         order = sorted(range(len(words)), key=lambda i: len(words[i]))
         device = next(self._encoder.parameters()).device
-        at_once = _CHARACTERS_AT_ONCE.get(device.type, _GPU_CHARACTERS_AT_ONCE)
+        group, characters = _WORDS_AT_ONCE, _CHARACTERS_AT_ONCE
+        if device.type != "cpu":
+            group, characters = _GPU_WORDS_AT_ONCE, _GPU_CHARACTERS_AT_ONCE
         parts = []
-        for start in range(0, len(words), _WORDS_AT_ONCE):
-            some = [words[i] for i in order[start : start + _WORDS_AT_ONCE]]
+        for start in range(0, len(words), group):
+            some = [words[i] for i in order[start : start + group]]
             ids = to_device(torch.from_numpy(self._alphabet.encode(some)), device)
-            rows = max(1, at_once // ids.shape[1])
+            rows = max(1, characters // ids.shape[1])
             parts += [self._encoder(ids[i : i + rows]) for i in range(0, len(ids), rows)]
         vectors = torch.cat(parts)
         result = torch.empty_like(vectors)

@@ -53,19 +53,21 @@ class Utf8Alphabet:
         cut = [word.encode("utf-8", "ignore")[: self._max - 2] for word in words]
         longest = max(map(len, cut), default=0)
         columns = columns or min(self._max, longest + 2 + self._widest)
+        # a sentence mark is a word of one character that no byte can be
+        marks = {self.begin: self._SENTENCE_START, self.end: self._SENTENCE_END}
+        marked = {row: marks[word] for row, word in enumerate(words) if word in marks}
+        for row in marked:
+            cut[row] = b"?"
+        lengths = np.fromiter(map(len, cut), np.int64, len(cut))[:, None]
         ids = np.full((len(words), columns), self._PADDING, np.int32)
         ids[:, 0] = self._WORD_START
-        for row, (word, characters) in enumerate(zip(words, cut, strict=True)):
-            n = len(characters)
-            if word == self.begin:
-                ids[row, 1], n = self._SENTENCE_START, 1
-            elif word == self.end:
-                ids[row, 1], n = self._SENTENCE_END, 1
-            else:
-                ids[row, 1 : n + 1] = np.frombuffer(characters, np.uint8)
-                ids[row, 1 : n + 1] += 1
-            ids[row, n + 1] = self._WORD_END
-            ids[row, n + 2 :] = self._PADDING
+        place = np.arange(columns)
+        inside = (place > 0) & (place <= lengths)
+        ids[inside] = np.frombuffer(b"".join(cut), np.uint8)
+        ids[inside] += 1
+        ids[place == lengths + 1] = self._WORD_END
+        for row, mark in marked.items():
+            ids[row, 1] = mark
         return ids
 
 

