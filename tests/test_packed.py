@@ -212,7 +212,7 @@ def test_bfloat16_is_close():
 @gpu_only
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_autocast_gradients(dtype):
-    """As close to float32's as the plain path's under autocast."""
+    """About as close to float32's as the plain path's under autocast."""
     stacks = make_stacks(2, 2, 64, 256, (3.0, 3.0), "cuda")
     tokens = torch.randn(20, 15, 64, device="cuda", requires_grad=True)
     lengths = torch.randint(1, 16, (20,))
@@ -224,7 +224,9 @@ def test_autocast_gradients(dtype):
         assert fast[0][0][0].dtype == dtype
         fast = gradients(fast, leaves)
     for a, b, c in zip(fast, plain, exact, strict=True):
-        assert torch.linalg.norm(a - c) < 2 * torch.linalg.norm(b - c) + 1e-3
+        error, theirs = torch.linalg.norm(a - c), torch.linalg.norm(b - c)
+        assert error < 2 * theirs or error < 0.01 * torch.linalg.norm(c)
+        assert error < 0.1 * torch.linalg.norm(c)
 
 
 @gpu_only

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32]
 
 
 def plan_batches(
@@ -51,16 +52,16 @@ class NumberedSentences:
     """
 
     def __init__(self, sentences: Sequence[Sequence[str]], begin: str, end: str) -> None:
-        number: defaultdict[str, int] = defaultdict(count(1).__next__)
+        number: defaultdict[str, int] = defaultdict(count(1).__next__)  # 0 is none
         self._marks = number[begin], number[end]
         self.lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         self._ends = np.cumsum(self.lengths)
         total = int(self._ends[-1]) if len(sentences) else 0
         all_words = chain.from_iterable(sentences)
-        self._numbers = np.fromiter(map(number.__getitem__, all_words), np.int64, total)
+        self._numbers = np.fromiter(map(number.__getitem__, all_words), np.int32, total)
         self._words = [*number]
 
-    def batch(self, indices: Sequence[int]) -> tuple[list[str], Numbers]:
+    def batch(self, indices: Sequence[int]) -> tuple[list[str], Places]:
         """Some sentences between their marks.
 
         Returns:
@@ -68,16 +69,18 @@ class NumberedSentences:
             sentence's end.
         """
         lengths = self.lengths[indices]
-        places = np.zeros((len(lengths), int(lengths.max()) + 2), np.int64)
+        places = np.zeros((len(lengths), int(lengths.max()) + 2), np.int32)
         within = np.arange(places.shape[1])
-        inside = (within > 0) & (within <= lengths[:, None])
-        starts = (self._ends[indices] - lengths)[:, None] + within - 1
-        places[inside] = self._numbers[starts[inside]]
-        places[:, 0] = self._marks[0]
-        places[np.arange(len(lengths)), lengths + 1] = self._marks[1]
-        used = np.zeros(len(self._words) + 1, np.int64)
-        used[places] = 1
-        used[0] = 0
-        numbers = np.flatnonzero(used)
-        used[numbers] = np.arange(1, len(numbers) + 1)
-        return [self._words[i - 1] for i in numbers.tolist()], used[places]
+        # where the sentences' numbers lie: runs of consecutive places, one after another
+        ends = np.cumsum(lengths)
+        runs = np.repeat(self._ends[indices] - ends, lengths) + np.arange(ends[-1])
+        numbers = self._numbers[runs]
+        used = np.zeros(len(self._words) + 1, np.int32)
+        used[numbers] = 1
+        used[list(self._marks)] = 1
+        known = np.flatnonzero(used)
+        used[known] = np.arange(1, len(known) + 1)
+        places[(within > 0) & (within <= lengths[:, None])] = used[numbers]
+        places[:, 0] = used[self._marks[0]]
+        places[np.arange(len(lengths)), lengths + 1] = used[self._marks[1]]
+        return [self._words[i - 1] for i in known.tolist()], places

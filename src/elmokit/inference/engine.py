@@ -22,9 +22,10 @@ CARRIED_BATCH_SIZE = 64
 
 Result = TypeVar("Result")
 
-_CPU_TOKENS, _GPU_TOKENS = 8192, 131_072
-_CPU_SENTENCES, _GPU_SENTENCES = 256, 4096
-_WINDOW = 65_536  # sentences sorted by length together
+_CPU_TOKENS, _CPU_SENTENCES = 8192, 256
+_GPU_VALUES = 2**27  # of a layer; small models take more tokens at once, which is all they lack
+_GPU_TOKENS_A_SENTENCE = 32
+_WINDOW_SENTENCES = 16_384  # sorted by length together, or four batches if those are more
 
 
 @dataclass
@@ -100,9 +101,17 @@ class Engine:
             yield from map(then, self._run_carried(sentences, upto, start, rows))
             return
         memory = _Memory()
-        for first in range(0, len(sentences), _WINDOW):
-            window = self._number(sentences[first : first + _WINDOW])
+        size = max(_WINDOW_SENTENCES, 4 * (batch_size or self._at_once()[1]))
+        for first in range(0, len(sentences), size):
+            window = self._number(sentences[first : first + size])
             yield from self._run_window(window, first, then, upto, start, batch_size, memory)
+
+    def _at_once(self) -> tuple[int, int]:
+        """Most padded tokens and sentences of a batch."""
+        if self.device.type == "cpu":
+            return _CPU_TOKENS, _CPU_SENTENCES
+        tokens = _GPU_VALUES // self.bilm.config.context.output_dim
+        return tokens, max(1, tokens // _GPU_TOKENS_A_SENTENCE)
 
     def _number(self, sentences: Sequence[Sequence[str]]) -> NumberedSentences:
         return NumberedSentences(sentences, self.alphabet.begin, self.alphabet.end)
@@ -119,8 +128,9 @@ class Engine:
     ) -> Iterator[Result]:
         """Batches of some sentences, whose first is number first; less at once if need be."""
         kind = self.device.type
-        rows = batch_size or (_CPU_SENTENCES if kind == "cpu" else _GPU_SENTENCES)
-        budget = self._max_tokens.setdefault(kind, _CPU_TOKENS if kind == "cpu" else _GPU_TOKENS)
+        most, rows = self._at_once()
+        rows = batch_size or rows
+        budget = self._max_tokens.setdefault(kind, most)
         lengths = window.lengths + 2
         todo = deque(plan_batches(range(len(lengths)), lengths, budget, rows))
         while todo:

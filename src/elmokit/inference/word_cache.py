@@ -79,7 +79,7 @@ class WordCache:
         self._forget()
 
     @torch.inference_mode()
-    def vectors(self, words: Sequence[str], places: npt.NDArray[np.int64]) -> Tensor:
+    def vectors(self, words: Sequence[str], places: npt.NDArray[np.int32]) -> Tensor:
         """Token vectors of words at the places where they stand.
 
         Args:
