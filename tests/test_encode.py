@@ -7,6 +7,7 @@ import torch
 from conftest import SENTENCES
 from elmokit import CarriedState, Elmo, kernels
 from elmokit.errors import InputError, OutOfMemoryError
+from elmokit.inference.batches import Windows, plan_batches
 from elmokit.nn import ElmoEmbedding
 
 
@@ -225,8 +226,6 @@ def test_less_at_once_when_memory_runs_out(tiny, monkeypatch):
 
 
 def test_batches_hold_every_sentence_once():
-    from elmokit.inference.batches import plan_batches
-
     lengths = [3, 50, 2, 2, 9, 1, 700, 3]
     batches = list(plan_batches(range(8), np.array(lengths), max_tokens=20, max_sentences=3))
     assert sorted(i for batch in batches for i in batch) == list(range(8))
@@ -234,6 +233,30 @@ def test_batches_hold_every_sentence_once():
         assert len(batch) <= 3
         assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 20
     assert list(plan_batches([], np.zeros(0, int), 10, 10)) == []
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 23, 24, 25, 100])
+@pytest.mark.parametrize("ahead", [0, 1, 50])
+def test_windows_hold_every_sentence_once(n, ahead, monkeypatch):
+    for name, size in (("_FIRST", 8), ("_MOST", 32), ("_PIECE", 3)):
+        monkeypatch.setattr(Windows, name, size)
+    sentences = [[str(i)] * (i % 3) for i in range(n)]
+    windows, found = Windows(sentences, "<S>", "</S>"), []
+    while window := windows.take():
+        for _ in range(ahead):
+            windows.read_ahead()
+        words, places = window.batch(range(len(window.lengths)))
+        found += [[words[i - 1] for i in row if i] for row in places]
+    assert found == [["<S>", *sentence, "</S>"] for sentence in sentences]
+
+
+def test_windows_change_nothing(tiny, monkeypatch):
+    sentences = [s for s in SENTENCES for _ in range(9)]
+    expected = tiny.encode(sentences, "all")
+    for name, size in (("_FIRST", 2), ("_MOST", 5), ("_PIECE", 2)):
+        monkeypatch.setattr(Windows, name, size)
+    for a, b in zip(tiny.encode(sentences, "all"), expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
 
 
 def test_progress_bar_only_in_a_terminal_and_only_when_slow(tiny, capfd, monkeypatch):

@@ -37,7 +37,10 @@ def look_up(cache, words):
 
 def test_words_at_places(tiny, counted):
     cache, n_encoded = counted
-    sentences = NumberedSentences([["a", "b"], [], ["b", "c", "b"]], "<S>", "</S>")
+    sentences = NumberedSentences("<S>", "</S>")
+    sentences.add([["a", "b"], []])
+    sentences.add([["b", "c", "b"]])
+    sentences.close()
     words, places = sentences.batch([2, 0])
     assert sorted(words) == ["</S>", "<S>", "a", "b", "c"]
     found = [[words[i - 1] if i else None for i in row] for row in places]

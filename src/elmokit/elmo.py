@@ -59,7 +59,7 @@ class Elmo:
         checkpoint: Checkpoint,
         tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
         device: str | torch.device | None = None,
-        cache_mb: int = 256,
+        cache_mb: int | None = None,
         quantize: str | None = None,
     ) -> None:
         self.config = checkpoint.config
@@ -76,13 +76,16 @@ class Elmo:
         self.mix = ScalarMix(
             self.n_layers, self.config.mix.weights, self.config.mix.gamma, trainable=False
         )
+        device = choose_device(device)
+        if cache_mb is None:
+            cache_mb = 256 if device.type == "cpu" else 1024
         self._engine = Engine(self.bilm, self.alphabet, cache_mb << 20)
         self._lm: LanguageModel | None = None
         if softmax is not None:
             _fill(softmax, checkpoint.tensors, SOFTMAX)
             vocabulary = Vocabulary(checkpoint.vocabulary or [])
             self._lm = LanguageModel(self._engine, softmax, vocabulary)
-        self.to(choose_device(device))
+        self.to(device)
         if quantize is not None:
             self._quantize(quantize)
 
@@ -97,7 +100,7 @@ class Elmo:
         vocabulary: str | Path | None = None,
         tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
         device: str | torch.device | None = None,
-        cache_mb: int = 256,
+        cache_mb: int | None = None,
         quantize: str | None = None,
     ) -> Elmo:
         """Open a model.
@@ -112,7 +115,8 @@ class Elmo:
             tokenizer: How to split raw strings: a name of elmokit.text.tokenizers, or any function
                 from a string to its tokens; nothing for what the model's config says.
             device: Where to run, as for torch; nothing for a GPU where there is one.
-            cache_mb: Most memory for the vectors of words seen before; 0 for none.
+            cache_mb: Most memory for the vectors of words seen before; 0 for none; nothing for 256,
+                or 1024 on a GPU.
             quantize: What the LSTMs' products are rounded to. "int8", on a CPU: twice as fast for
                 large models, with vectors whose cosine to the exact ones is above 0.999.
                 "bfloat16", on a GPU: several times as fast, with a cosine above 0.9999. What is

@@ -46,20 +46,30 @@ class NumberedSentences:
     Batches, whose sentences lie anywhere, are then made of numbers alone.
 
     Args:
-        sentences: Tokens without sentence marks.
-        begin: The mark before each…
+        begin: The mark before each sentence…
         end: …and behind it.
     """
 
-    def __init__(self, sentences: Sequence[Sequence[str]], begin: str, end: str) -> None:
-        number: defaultdict[str, int] = defaultdict(count(1).__next__)  # 0 is none
-        self._marks = number[begin], number[end]
-        self.lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    def __init__(self, begin: str, end: str) -> None:
+        self._number: defaultdict[str, int] = defaultdict(count(1).__next__)  # 0 is none
+        self._marks = self._number[begin], self._number[end]
+        self._parts: list[tuple[Numbers, Places]] = []
+        self.lengths = np.zeros(0, np.int64)
+
+    def add(self, sentences: Sequence[Sequence[str]]) -> None:
+        """Number some more sentences, given as tokens without marks."""
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        words = chain.from_iterable(sentences)
+        numbers = map(self._number.__getitem__, words)
+        self._parts.append((lengths, np.fromiter(numbers, np.int32, int(lengths.sum()))))
+
+    def close(self) -> None:
+        """No more will be added, and batches can be asked for."""
+        self._words = [*self._number]
+        self.lengths = np.concatenate([self.lengths, *(lengths for lengths, _ in self._parts)])
+        self._numbers = np.concatenate([np.zeros(0, np.int32), *(n for _, n in self._parts)])
         self._ends = np.cumsum(self.lengths)
-        total = int(self._ends[-1]) if len(sentences) else 0
-        all_words = chain.from_iterable(sentences)
-        self._numbers = np.fromiter(map(number.__getitem__, all_words), np.int32, total)
-        self._words = [*number]
+        self._parts = []
 
     def batch(self, indices: Sequence[int]) -> tuple[list[str], Places]:
         """Some sentences between their marks.
@@ -84,3 +94,41 @@ class NumberedSentences:
         places[:, 0] = used[self._marks[0]]
         places[np.arange(len(lengths)), lengths + 1] = used[self._marks[1]]
         return [self._words[i - 1] for i in known.tolist()], places
+
+
+class Windows:
+    """Sentences in windows, each numbered as a whole while the one before it is computed.
+
+    Sorting by length wants large windows; the first are smaller, as nothing is computed until then.
+
+    Args:
+        sentences: Tokens without sentence marks.
+        begin: The mark before each sentence…
+        end: …and behind it.
+    """
+
+    _FIRST, _MOST, _PIECE = 8192, 65_536, 4096
+
+    def __init__(self, sentences: Sequence[Sequence[str]], begin: str, end: str) -> None:
+        self._sentences, self._marks = sentences, (begin, end)
+        self._next = NumberedSentences(begin, end)
+        self._at, self._until, self._size = 0, self._FIRST, self._FIRST
+
+    def read_ahead(self) -> None:
+        """Number a few sentences of the next window."""
+        until = min(self._at + self._PIECE, self._until)
+        if until > self._at:
+            self._next.add(self._sentences[self._at : until])
+            self._at = until
+
+    def take(self) -> NumberedSentences | None:
+        """The next window; None behind the last."""
+        while self._at < min(self._until, len(self._sentences)):
+            self.read_ahead()
+        window = self._next
+        window.close()
+        self._next = NumberedSentences(*self._marks)
+        self._at = min(self._until, len(self._sentences))
+        self._size = min(2 * self._size, self._MOST)
+        self._until = self._at + self._size
+        return window if len(window.lengths) else None

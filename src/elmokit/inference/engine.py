@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from elmokit.errors import OutOfMemoryError
-from elmokit.inference.batches import NumberedSentences, plan_batches
+from elmokit.inference.batches import NumberedSentences, Windows, plan_batches
 from elmokit.inference.states import CarriedState, StartState
 from elmokit.inference.word_cache import WordCache
 from elmokit.nn.bilm import BiLM, BiLMState
@@ -25,7 +25,6 @@ Result = TypeVar("Result")
 _CPU_TOKENS, _CPU_SENTENCES = 8192, 256
 _GPU_VALUES = 2**27  # of a layer; small models take more tokens at once, which is all they lack
 _GPU_TOKENS_A_SENTENCE = 32
-_WINDOW_SENTENCES = 16_384  # sorted by length together, or four batches if those are more
 
 
 @dataclass
@@ -100,11 +99,13 @@ class Engine:
             rows = batch_size or CARRIED_BATCH_SIZE
             yield from map(then, self._run_carried(sentences, upto, start, rows))
             return
-        memory = _Memory()
-        size = max(_WINDOW_SENTENCES, 4 * (batch_size or self._at_once()[1]))
-        for first in range(0, len(sentences), size):
-            window = self._number(sentences[first : first + size])
-            yield from self._run_window(window, first, then, upto, start, batch_size, memory)
+        memory, first = _Memory(), 0
+        windows = Windows(sentences, self.alphabet.begin, self.alphabet.end)
+        while window := windows.take():
+            for result in self._run_window(window, first, then, upto, start, batch_size, memory):
+                windows.read_ahead()  # a GPU computes meanwhile
+                yield result
+            first += len(window.lengths)
 
     def _at_once(self) -> tuple[int, int]:
         """Most padded tokens and sentences of a batch."""
@@ -112,9 +113,6 @@ class Engine:
             return _CPU_TOKENS, _CPU_SENTENCES
         tokens = _GPU_VALUES // self.bilm.config.context.output_dim
         return tokens, max(1, tokens // _GPU_TOKENS_A_SENTENCE)
-
-    def _number(self, sentences: Sequence[Sequence[str]]) -> NumberedSentences:
-        return NumberedSentences(sentences, self.alphabet.begin, self.alphabet.end)
 
     def _run_window(
         self,
@@ -161,7 +159,9 @@ class Engine:
         """Batches in the order given; the state of a row passes over its empty sentences."""
         memory = _Memory()
         for first in range(0, len(sentences), rows):
-            some = self._number(sentences[first : first + rows])
+            some = NumberedSentences(self.alphabet.begin, self.alphabet.end)
+            some.add(sentences[first : first + rows])
+            some.close()
             indices = list(range(len(some.lengths)))
             before = start.rows(len(indices), self.bilm)
             try:
