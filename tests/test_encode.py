@@ -238,13 +238,13 @@ def test_batches_hold_every_sentence_once():
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 23, 24, 25, 100])
 @pytest.mark.parametrize("ahead", [0, 1, 50])
 def test_windows_hold_every_sentence_once(n, ahead, monkeypatch):
-    for name, size in (("_FIRST", 8), ("_MOST", 32), ("_PIECE", 3)):
+    for name, size in (("_FIRST", 8), ("_MOST", 32)):
         monkeypatch.setattr(Windows, name, size)
     sentences = [[str(i)] * (i % 3) for i in range(n)]
     windows, found = Windows(sentences, "<S>", "</S>"), []
     while window := windows.take():
         for _ in range(ahead):
-            windows.read_ahead()
+            windows.read_ahead(0.3)
         words, places = window.batch(range(len(window.lengths)))
         found += [[words[i - 1] for i in row if i] for row in places]
     assert found == [["<S>", *sentence, "</S>"] for sentence in sentences]
@@ -253,7 +253,7 @@ def test_windows_hold_every_sentence_once(n, ahead, monkeypatch):
 def test_windows_change_nothing(tiny, monkeypatch):
     sentences = [s for s in SENTENCES for _ in range(9)]
     expected = tiny.encode(sentences, "all")
-    for name, size in (("_FIRST", 2), ("_MOST", 5), ("_PIECE", 2)):
+    for name, size in (("_FIRST", 2), ("_MOST", 5)):
         monkeypatch.setattr(Windows, name, size)
     for a, b in zip(tiny.encode(sentences, "all"), expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)

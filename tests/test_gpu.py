@@ -39,3 +39,16 @@ def test_embedding_trains(tiny_folder):
     assert mix.device.type == mask.device.type == "cuda"
     mix.float().sum().backward()
     assert embedding.bilm.forward_layers[0].bias.grad.isfinite().all()
+
+
+def test_several_batches_in_a_call(tiny_folder):
+    """Memory used again, vectors taken one batch late, words dropped and kept."""
+    gpu, cpu = Elmo.load(tiny_folder, device="cuda"), Elmo.load(tiny_folder, device="cpu")
+    gpu._engine.cache.capacity = 12
+    sentences = [[*s, f"word{i}"] for i in range(40) for s in SENTENCES]
+    for layers in ("all", "mix"):
+        ours = gpu.encode(sentences, layers, batch_size=7)
+        for a, b in zip(ours, cpu.encode(sentences, layers), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+    assert gpu.to("cpu").precision == "float32"
+    np.testing.assert_allclose(gpu.encode("a few words"), cpu.encode("a few words"), atol=1e-6)

@@ -156,6 +156,36 @@ def test_split_products(monkeypatch):
     check(stacks, tokens, torch.randint(0, 13, (9,)), None, True, steps_torch)
 
 
+@places
+def test_sentences_without_tokens(device):
+    stacks = make_stacks(2, 2, 4, 8, (3.0, 3.0), device)
+    tokens = torch.randn(3, 2, 4, device=device, requires_grad=True)
+    for lengths in ([1, 0, 0], [0, 2, 0], [0, 0, 0]):
+        starts = make_starts(stacks, 3)
+        check(stacks, tokens, torch.tensor(lengths), starts, True, passes(device))
+
+
+@places
+def test_what_is_no_number_stays_so(device):
+    """Broken weights must not give plausible outputs."""
+    stacks = make_stacks(1, 1, 4, 8, (3.0, 3.0), device)
+    tokens = torch.full((1, 3, 4), torch.nan, device=device)
+    outputs, _ = packed.run(stacks, tokens, torch.tensor([3]), None, True, None, passes(device))
+    assert outputs[0][0].isnan().all()
+
+
+def test_frozen_weights():
+    stacks = make_stacks(2, 2, 4, 8, (3.0, 3.0))
+    tokens = torch.randn(3, 5, 4, requires_grad=True)
+    lengths = torch.tensor([5, 2, 3])
+    for stack in stacks:
+        for lstm in stack:
+            lstm.requires_grad_(False)
+    (found,) = gradients(packed.run(stacks, tokens, lengths, None, True, None), [tokens])
+    (expected,) = gradients(run_plain(stacks, tokens, lengths, None, True), [tokens])
+    torch.testing.assert_close(found, expected)
+
+
 def test_a_second_backward_pass():
     stacks = make_stacks(2, 1, 4, 8, (3.0, 3.0))
     tokens = torch.randn(3, 5, 4, requires_grad=True)
@@ -171,6 +201,9 @@ def test_what_it_cannot_run():
     assert not packed.can_run(make_stacks(1, 1, 8, 8, (3.0, 3.0)), tokens)  # no projection
     assert not packed.can_run(make_stacks(1, 1, 4, 8, (3.0, 3.0)), tokens)
     assert not packed.can_run(make_stacks(1, 1, 8, 16, (3.0, 3.0)), tokens.double())
+    forward, _ = make_stacks(2, 1, 8, 16, (3.0, 3.0))
+    _, backward = make_stacks(2, 1, 8, 16, (3.0, 1.0))
+    assert not packed.can_run([forward, backward], tokens)
 
 
 # On a GPU alone
@@ -181,6 +214,8 @@ def test_what_it_cannot_run():
 def test_float32_at_size(rows, monkeypatch):
     """Split products and plain ones are as close to float64 as each other."""
     monkeypatch.setattr(packed, "SPLIT_ROWS", rows)
+    calls, multiply = [], packed._multiply_split
+    monkeypatch.setattr(packed, "_multiply_split", lambda *a: (calls.append(1), multiply(*a)))
     stacks = make_stacks(2, 2, 128, 1024, (3.0, 3.0), "cuda")
     tokens = torch.randn(150, 20, 128, device="cuda")
     lengths = torch.randint(1, 21, (150,))
@@ -190,6 +225,7 @@ def test_float32_at_size(rows, monkeypatch):
         exact, _ = run_plain(
             [[m.double() for m in stack] for stack in stacks], tokens.double(), lengths, None, True
         )
+    assert bool(calls) == (rows == 1)
     for ours, theirs in zip(outputs, exact, strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert (a - b).abs().max() < 3e-5
@@ -231,7 +267,7 @@ def test_autocast_gradients(dtype):
 
 @gpu_only
 def test_without_triton(monkeypatch, caplog):
-    kernels._gpu_steps.cache_clear()
+    kernels.gpu_steps.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "elmokit.kernels.steps_triton", None)
     monkeypatch.delattr(kernels, "steps_triton", raising=False)
     try:
@@ -239,7 +275,7 @@ def test_without_triton(monkeypatch, caplog):
         vectors = elmo.encode("some words", "all")
         assert "the plain path is used" in caplog.text
     finally:
-        kernels._gpu_steps.cache_clear()
+        kernels.gpu_steps.cache_clear()
     monkeypatch.undo()
     np.testing.assert_allclose(elmo.encode("some words", "all"), vectors, atol=2e-5)
 

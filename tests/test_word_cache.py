@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from elmokit import Elmo
+from elmokit.inference import word_cache
 from elmokit.inference.batches import NumberedSentences
 from elmokit.inference.word_cache import WordCache
 from elmokit.nn import ElmoEmbedding
@@ -59,15 +60,20 @@ def test_broken_off(tiny, counted, monkeypatch, error):
     cache, _ = counted
     plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(WORDS, 50)))
     for start in range(12):
-        look_up(cache, WORDS[start : start + 15])
-        with monkeypatch.context() as patch, pytest.raises(error):
+        for good_calls in range(4):
+            look_up(cache, WORDS[start : start + 15])
+            calls = iter([word_cache.to_device] * good_calls)
 
-            def fail(*_):
+            def fail(*arguments, calls=calls):
+                for good in calls:
+                    return good(*arguments)
                 raise error
 
-            patch.setattr("elmokit.inference.word_cache.to_device", fail)
-            look_up(cache, WORDS[start + 15 : start + 18])
-        np.testing.assert_allclose(look_up(cache, WORDS[:20]), plain[:20], atol=2e-6)
+            with monkeypatch.context() as patch, pytest.raises(error):
+                patch.setattr(word_cache, "to_device", fail)
+                look_up(cache, WORDS[start + 15 : start + 24])
+            for words in (slice(0, 20), slice(15, 30)):
+                np.testing.assert_allclose(look_up(cache, WORDS[words]), plain[words], atol=2e-6)
 
 
 def test_several_threads(tiny, counted):
@@ -164,9 +170,10 @@ def test_forgets_changes_through_data(tiny):
 
 
 def test_autocast_leaves_no_trace(tiny):
-    expected = tiny.encode("some words", "all")
-    tiny._engine.cache.clear()
-    with torch.autocast("cpu", torch.bfloat16):
-        inside = tiny.encode("some words", "all")
-    for found in (inside, tiny.encode("some words", "all")):
-        np.testing.assert_array_equal(found, expected)
+    for layers in ("all", "mix"):
+        expected = tiny.encode("some words", layers)
+        tiny._engine.cache.clear()
+        with torch.autocast("cpu", torch.bfloat16):
+            inside = tiny.encode("some words", layers)
+        for found in (inside, tiny.encode("some words", layers)):
+            np.testing.assert_array_equal(found, expected)

@@ -40,7 +40,7 @@ class TokenEncoderConfig:
     """Different words with a vector of their own, where word_dim is not 0."""
 
     def __post_init__(self) -> None:
-        _check(
+        check_rules(
             "token_encoder",
             [
                 (bool(self.filters) or self.word_dim > 0, "filters", "one filter or more"),
@@ -100,7 +100,7 @@ class ContextConfig:
 
     def __post_init__(self) -> None:
         clips = [c for c in (self.cell_clip, self.proj_clip) if c is not None]
-        _check(
+        check_rules(
             "context",
             [
                 (self.n_layers >= 1, "n_layers", "1 or more"),
@@ -151,7 +151,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         n_weights, n_layers = len(self.mix.weights or ()), self.context.n_layers + 1
-        _check(
+        check_rules(
             "model",
             [
                 (self.vocabulary_size >= 0, "vocabulary_size", "0 or more"),
@@ -172,8 +172,8 @@ class ModelConfig:
             "context": ContextConfig,
             "mix": MixConfig,
         }
-        built = {name: _build(kind, name, values.get(name, {})) for name, kind in parts.items()}
-        return _build(cls, "config", values | built)
+        built = {name: build(kind, name, values.get(name, {})) for name, kind in parts.items()}
+        return build(cls, "config", values | built)
 
 
 def published_size(name: str) -> ModelConfig:
@@ -188,17 +188,34 @@ def published_size(name: str) -> ModelConfig:
     )
 
 
-def _build(kind: Any, name: str, values: Any) -> Any:
-    """A dataclass from plain values, each checked against the field's type."""
+def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Nested settings with some of them changed."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = base.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def build(kind: Any, name: str, values: Any) -> Any:
+    """A dataclass from plain values, each checked against the field's type; all errors in one."""
     if not isinstance(values, dict):
         raise ConfigError(f"{name} must be an object, not {values!r}")
     types = get_type_hints(kind)
+    wrong, typed = [], {}
     if unknown := sorted(set(values) - set(types)):
-        raise ConfigError(
+        wrong.append(
             f"{name} has the unknown setting {', '.join(unknown)}; known are "
             f"{', '.join(sorted(types))} (a newer ElmoKit may have written it)"
         )
-    typed = {key: _typed(value, types[key], f"{name}.{key}") for key, value in values.items()}
+    for key in values.keys() & types.keys():
+        try:
+            typed[key] = _typed(values[key], types[key], f"{name}.{key}")
+        except ConfigError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ConfigError("; ".join(sorted(wrong)))
     return kind(**typed)
 
 
@@ -219,7 +236,7 @@ def _typed(value: Any, wanted: Any, name: str) -> Any:
     raise ConfigError(f"{name} must be {shown}, not {value!r}")
 
 
-def _check(name: str, rules: list[tuple[bool, str, str]], config: Any) -> None:
+def check_rules(name: str, rules: list[tuple[bool, str, str]], config: Any) -> None:
     """Raise one error that names every broken rule."""
     broken = [
         f"{name}.{key} must be {wanted}, not {getattr(config, key, 'as given')}"

@@ -195,7 +195,12 @@ class Elmo:
         )
 
     def to(self, device: str | torch.device) -> Elmo:
-        """Move the model; returns it."""
+        """Move the model; returns it.
+
+        On another kind of device it computes in float32, as what it was rounded to is not for that.
+        """
+        if torch.device(device).type != self.device.type:
+            self._set_precision("float32")
         self.bilm.to(device)
         self.mix.to(device)
         if self._lm:
@@ -524,6 +529,9 @@ class Elmo:
             raise InputError(f"{precision} is for {where}, and this model is on {self.device}")
         if precision == "int8":
             check_int8()
+        self._set_precision(precision)
+
+    def _set_precision(self, precision: str) -> None:
         for stack in self.bilm.directions:
             for lstm in stack:
                 lstm.precision = precision
@@ -549,7 +557,8 @@ class _Arrays:
     ) -> None:
         """Begin with layers (K, B, T, D): mark, tokens, mark, padding."""
         self._indices, self._lengths, self._stacked = indices, lengths, stacked
-        self._layers, self._copied = layers, None
+        self._layers = layers if layers.device.type in ("cpu", "cuda") else layers.cpu()
+        self._copied = None
         if layers.device.type == "cuda":
             n_tokens = np.array(lengths)
             places = np.arange(layers.shape[2])
@@ -559,7 +568,7 @@ class _Arrays:
             )
             self._layers = real.to("cpu", non_blocking=True)  # (K, tokens, D)
             self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._copied.record()
+            self._copied.record(torch.cuda.current_stream(layers.device))
 
     def take(self) -> list[tuple[int, Array]]:
         """(index, array) of every sentence.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
@@ -107,24 +108,23 @@ class Windows:
         end: …and behind it.
     """
 
-    _FIRST, _MOST, _PIECE = 8192, 65_536, 4096
+    _FIRST, _MOST = 8192, 65_536
 
     def __init__(self, sentences: Sequence[Sequence[str]], begin: str, end: str) -> None:
         self._sentences, self._marks = sentences, (begin, end)
         self._next = NumberedSentences(begin, end)
         self._at, self._until, self._size = 0, self._FIRST, self._FIRST
 
-    def read_ahead(self) -> None:
-        """Number a few sentences of the next window."""
-        until = min(self._at + self._PIECE, self._until)
+    def read_ahead(self, share: float) -> None:
+        """Number some sentences of the next window, this share of all of them."""
+        until = min(self._at + math.ceil(share * self._size), self._until)
         if until > self._at:
             self._next.add(self._sentences[self._at : until])
             self._at = until
 
     def take(self) -> NumberedSentences | None:
         """The next window; None behind the last."""
-        while self._at < min(self._until, len(self._sentences)):
-            self.read_ahead()
+        self.read_ahead(1)
         window = self._next
         window.close()
         self._next = NumberedSentences(*self._marks)

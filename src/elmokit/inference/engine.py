@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -51,7 +52,10 @@ class _Memory:
 
     def of(self, n_values: int, like: Tensor) -> Tensor:
         if self._room is None or len(self._room) < n_values:
-            self._room = like.new_empty(n_values)
+            # more than needed the second time, so that it does not have to grow again and again
+            size = n_values if self._room is None else n_values * 3 // 2
+            self._room = None
+            self._room = like.new_empty(size)
         return self._room
 
 
@@ -97,34 +101,33 @@ class Engine:
         self.cache.check_weights()
         if isinstance(start, CarriedState):
             rows = batch_size or CARRIED_BATCH_SIZE
-            yield from map(then, self._run_carried(sentences, upto, start, rows))
+            yield from self._run_carried(sentences, then, upto, start, rows)
             return
         memory, first = _Memory(), 0
         windows = Windows(sentences, self.alphabet.begin, self.alphabet.end)
+
+        def run_batch(window: NumberedSentences, indices: list[int]) -> Result:
+            with self._undisturbed():
+                batch, _ = self._run_batch(window, indices, upto, start, memory)
+                batch.indices = [first + i for i in indices]
+                return then(batch)
+
         while window := windows.take():
-            for result in self._run_window(window, first, then, upto, start, batch_size, memory):
-                windows.read_ahead()  # a GPU computes meanwhile
+            for result, share in self._run_window(window, run_batch, batch_size):
+                windows.read_ahead(share)  # a GPU computes meanwhile
                 yield result
             first += len(window.lengths)
-
-    def _at_once(self) -> tuple[int, int]:
-        """Most padded tokens and sentences of a batch."""
-        if self.device.type == "cpu":
-            return _CPU_TOKENS, _CPU_SENTENCES
-        tokens = _GPU_VALUES // self.bilm.config.context.output_dim
-        return tokens, max(1, tokens // _GPU_TOKENS_A_SENTENCE)
 
     def _run_window(
         self,
         window: NumberedSentences,
-        first: int,
-        then: Callable[[BatchResult], Result],
-        upto: int | None,
-        start: BiLMState | None,
+        run_batch: Callable[[NumberedSentences, list[int]], Result],
         batch_size: int | None,
-        memory: _Memory,
-    ) -> Iterator[Result]:
-        """Batches of some sentences, whose first is number first; less at once if need be."""
+    ) -> Iterator[tuple[Result, float]]:
+        """Results of the batches of a window, each with its share of the window's sentences.
+
+        When memory runs out, less is run at once from then on.
+        """
         kind = self.device.type
         most, rows = self._at_once()
         rows = batch_size or rows
@@ -134,18 +137,15 @@ class Engine:
         while todo:
             indices = todo.popleft()
             try:
-                batch, _ = self._run_batch(window, indices, upto, start, memory)
-                batch.indices = [first + i for i in indices]
-                result = then(batch)
+                result = run_batch(window, indices)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
                     raise
                 if len(indices) == 1:
                     raise _too_long(int(lengths[indices[0]]) - 2, self.device) from error
             else:
-                yield result
+                yield result, len(indices) / len(lengths)
                 continue
-            # out of memory: from now on, half as much at once
             if kind == "cuda":
                 torch.cuda.empty_cache()
             rows = len(indices) // 2
@@ -154,8 +154,13 @@ class Engine:
             todo = deque(plan_batches(rest, lengths, self._max_tokens[kind], rows))
 
     def _run_carried(
-        self, sentences: Sequence[Sequence[str]], upto: int | None, start: CarriedState, rows: int
-    ) -> Iterator[BatchResult]:
+        self,
+        sentences: Sequence[Sequence[str]],
+        then: Callable[[BatchResult], Result],
+        upto: int | None,
+        start: CarriedState,
+        rows: int,
+    ) -> Iterator[Result]:
         """Batches in the order given; the state of a row passes over its empty sentences."""
         memory = _Memory()
         for first in range(0, len(sentences), rows):
@@ -165,9 +170,14 @@ class Engine:
             indices = list(range(len(some.lengths)))
             before = start.rows(len(indices), self.bilm)
             try:
-                # all layers, as a state with some layers missing could not be carried on
-                result, final = self._run_batch(some, indices, None, before, memory)
-                result.indices = [first + i for i in indices]
+                with self._undisturbed():
+                    # all layers, as a state with some layers missing could not be carried on
+                    batch, final = self._run_batch(some, indices, None, before, memory)
+                    start.keep(_where_read(batch.lengths, final, before))
+                    batch.indices = [first + i for i in indices]
+                    if upto is not None:
+                        batch.layers = batch.layers[: upto + 1]
+                    result = then(batch)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not _is_out_of_memory(error):
                     raise
@@ -176,9 +186,6 @@ class Engine:
                     f"a batch of {len(indices)} sentences does not fit in the memory of "
                     f"{self.device}; give a smaller batch_size"
                 ) from error
-            start.keep(_where_read(result.lengths, final, before))
-            if upto is not None:
-                result.layers = result.layers[: upto + 1]
             yield result
 
     def _run_batch(
@@ -189,18 +196,36 @@ class Engine:
         start: BiLMState | None,
         memory: _Memory,
     ) -> tuple[BatchResult, BiLMState]:
-        # a caller's autocast would change the numbers, and stay in the cache
-        with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
-            words, places = sentences.batch(indices)
-            tokens = self.cache.vectors(words, places)
-            lengths = sentences.lengths[indices]
-            if start is not None and len(start) != len(indices):
-                start = start.map(lambda t: t.expand(len(indices), -1))
-            context = self.bilm.config.context
-            n_layers = (context.n_layers if upto is None else upto) + 1
-            room = memory.of(n_layers * places.size * context.output_dim, tokens)
-            layers, final = self.bilm(tokens, torch.from_numpy(lengths + 2), start, upto, room)
-            return BatchResult(indices, lengths.tolist(), layers), final
+        words, places = sentences.batch(indices)
+        tokens = self.cache.vectors(words, places)
+        lengths = sentences.lengths[indices]
+        if start is not None and len(start) != len(indices):
+            start = start.map(lambda t: t.expand(len(indices), -1))
+        context = self.bilm.config.context
+        n_layers = (context.n_layers if upto is None else upto) + 1
+        room = memory.of(n_layers * places.size * context.output_dim, tokens)
+        layers, final = self.bilm(tokens, torch.from_numpy(lengths + 2), start, upto, room)
+        return BatchResult(indices, lengths.tolist(), layers), final
+
+    def _at_once(self) -> tuple[int, int]:
+        """Most padded tokens and sentences of a batch."""
+        if self.device.type == "cpu":
+            return _CPU_TOKENS, _CPU_SENTENCES
+        tokens = _GPU_VALUES // self.bilm.config.context.output_dim
+        return tokens, max(1, tokens // _GPU_TOKENS_A_SENTENCE)
+
+    @contextlib.contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Without gradients, and whatever autocast and device a caller has set.
+
+        Autocast would change the numbers, and stay in the cache; kernels run on the current device.
+        """
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.inference_mode())
+            stack.enter_context(torch.autocast(self.device.type, enabled=False))
+            if self.device.type == "cuda":
+                stack.enter_context(torch.cuda.device(self.device))
+            yield
 
 
 def _where_read(lengths: list[int], final: BiLMState, before: BiLMState) -> BiLMState:

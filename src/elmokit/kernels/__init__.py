@@ -42,9 +42,10 @@ def run(
     Returns:
         The outputs, zero behind each sentence's end, and the state each LSTM ends with.
     """
-    steps = _gpu_steps(tokens.device) if tokens.device.type == "cuda" else None
+    steps = gpu_steps(tokens.device)
     if steps is not None and packed.can_run(stacks, tokens):
-        return packed.run(stacks, tokens, lengths, starts, skip, outputs, steps)
+        with torch.cuda.device(tokens.device):  # Triton launches on the current one
+            return packed.run(stacks, tokens, lengths, starts, skip, outputs, steps)
     by_direction = [None] * len(stacks) if starts is None else starts
     if outputs is not None and tokens.device.type == "cpu" and _is_float32(stacks, tokens):
         tasks = [
@@ -88,14 +89,20 @@ def _is_float32(stacks: Stacks, tokens: Tensor) -> bool:
 
 
 @cache
-def _gpu_steps(device: torch.device) -> ModuleType | None:
-    """The fused kernels, once they are known to work: they need Triton and a C compiler."""
+def gpu_steps(device: torch.device) -> ModuleType | None:
+    """The fused kernels, once they are known to work: they need a GPU, Triton and a C compiler."""
+    if device.type != "cuda":
+        return None
     try:
         from elmokit.kernels import steps_triton
 
         some = torch.ones(1, 1, 16, device=device)
         with torch.cuda.device(device):
             steps_triton.begin(some, some, some.new_empty(1, 1, 32), 1)
+            cell = some[..., :4].contiguous()
+            steps_triton.cell(some, some[0], cell, cell, torch.empty_like(cell), 3.0, 1, False)
+    except torch.OutOfMemoryError:  # of the caller's making, and to be handled there
+        raise
     except Exception as error:  # whatever it is, there is another way
         reason = str(error).strip().split("\n")[0]
         _log.warning(

@@ -51,7 +51,8 @@ class Ragged:
         # of every packed token: where it lies among all (B · T), by direction
         self._forward, self._backward = first + step, first + lengths[row] - 1 - step
         self._read = lengths > 0
-        self._last = starts[(lengths - 1).clamp_min(0)] + torch.arange(self._n, device=device)
+        last = starts[(lengths - 1).clamp_min(0)] + torch.arange(self._n, device=device)
+        self._last = torch.where(self._read, last, 0)
         self._unsort = torch.argsort(order)
 
     def pack(self, tokens: Tensor, reverse: bool) -> Tensor:
@@ -67,7 +68,8 @@ class Ragged:
 
     def unpack_into(self, rows: Tensor, reverse: bool, tokens: Tensor) -> None:
         """The same into room (B, T, P) that is there already."""
-        tokens.zero_().flatten(0, 1).index_copy_(0, self._index(reverse), rows.to(tokens.dtype))
+        flat = tokens.zero_().view(self._n * self._time, rows.shape[1])
+        flat.index_copy_(0, self._index(reverse), rows.to(tokens.dtype))
 
     def sort(self, states: Tensor) -> Tensor:
         """States (D, B, …) of sentences to those of rows."""

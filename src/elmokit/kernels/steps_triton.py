@@ -21,6 +21,13 @@ def _tanh(x, EXACT: tl.constexpr):
 
 
 @triton.jit
+def _clamp(x, clip):
+    # as in PyTorch, what is not a number stays so, and is noticed
+    x = tl.maximum(x, -clip, propagate_nan=tl.PropagateNan.ALL)
+    return tl.minimum(x, clip, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
 def _put(target, values, inside, WIDTH: tl.constexpr, PIECES: tl.constexpr):
     """Store values, or their pieces WIDTH apart (see packed._split_weight)."""
     if PIECES == 1:
@@ -72,7 +79,7 @@ def _cell(
     o = tl.sigmoid(tl.load(own + 3 * H, inside).to(tl.float32) + tl.load(add + 3 * H))
     new = f * tl.load(c + d * c_apart + at, inside) + i * j
     if CLIP:
-        new = tl.minimum(tl.maximum(new, -clip), clip)
+        new = _clamp(new, clip)
     tl.store(c_next + d * next_apart + at, new, inside)
     part: tl.constexpr = H // PARTS
     target = y + (d * PARTS + unit // part) * y_apart + row * (part * PIECES) + unit % part
@@ -100,7 +107,7 @@ def _output(
     for part in tl.static_range(1, PARTS):
         value += tl.load(raw + (d * PARTS + part) * raw_apart + at, inside).to(tl.float32)
     if CLIP:
-        value = tl.minimum(tl.maximum(value, -clip), clip)
+        value = _clamp(value, clip)
     tl.store(out + d * out_apart + at, value, inside)
     goes_on = row < m
     target = operand + d * operand_apart + row * (2 * P * PIECES) + column

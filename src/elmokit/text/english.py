@@ -13,7 +13,7 @@ _LETTER = rf"(?:[^\W{_CJK}][\u0300-\u036f]*)"  # with the accents that combine w
 _APOSTROPHE = r"['’]"
 _ENDINGS = rf"(?:[sSmMdD]|ll|LL|re|RE|ve|VE|t|T)(?!{_LETTER})"
 _EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\U0001f300-\U0001faff][\ufe0f\U0001f3fb-\U0001f3ff]*"
-_TITLES = (
+ABBREVIATIONS = (
     r"Mr|Mrs|Ms|Dr|Prof|Rev|Hon|St|Mt|Jr|Sr|Gen|Sen|Rep|Gov|Lt|Col|Sgt|Capt|Maj|Adm|Pres|"
     r"Inc|Ltd|Corp|Co|Bros|Univ|Dept|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec|"
     r"Fig|Vol|Ave|Blvd|vs|etc|cf|ca|approx|al"
@@ -25,7 +25,7 @@ _TOKEN = re.compile(
             r"(?:https?://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}'’]",  # addresses
             r"[A-Za-z0-9._%+-]{1,64}@[\w-]+(?:\.[\w-]+)+",
             r"[@#]\w+",
-            rf"\b(?:{_TITLES})\.(?=\W|$)",  # abbreviations keep their full stop
+            rf"\b(?:{ABBREVIATIONS})\.(?=\W|$)",  # abbreviations keep their full stop
             r"\bNo\.(?=\s?\d)",
             r"(?<!\w)(?:[A-Za-z]\.){2,}",
             r"\b[A-HJ-Z]\.(?=\s+[A-Z])",  # initials, but not the word I

@@ -1,0 +1,1 @@
+"""Text files → shards of word numbers → batches to train on."""

@@ -1,0 +1,272 @@
+"""What a biLM is trained on: batches of a corpus, in an order that a seed decides.
+
+An input is a code: 0 for the mark before a sentence, 1 for the mark behind it, and 2 more than the
+number of a word in the corpus. The forward direction reads the mark before the sentence and its
+words, and is to predict the words and the mark behind it; the backward direction the same from the
+other end. Neither reads the mark it is to predict last, as in the originals. Any batch can be made
+by itself, so that a run that was stopped goes on at once, with the same batches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from elmokit.data.corpus import Codes, Corpus, Numbers
+from elmokit.errors import InputError
+
+BEGIN, END, FIRST_WORD = 0, 1, 2
+
+Thing = TypeVar("Thing")
+
+
+@dataclass
+class TrainingBatch:
+    """Tokens to read and to predict, without padding: all of step 0, then of step 1, and so on."""
+
+    inputs: Codes
+    """Codes (2, N) that the forward and the backward direction read."""
+    targets: Codes
+    """Codes (2, N) that they are to predict."""
+    lengths: Numbers
+    """Steps (B,) of each row, longest first; N is their sum."""
+    total: int
+    """Tokens a direction predicts in this batch, on all machines together."""
+    carried: bool
+    """Whether rows go on where those of the batch before ended."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which part of every batch is this process's."""
+
+    rank: int = 0
+    size: int = 1
+
+
+class Batches(Protocol):
+    """The batches of an epoch, by their number."""
+
+    def n_batches(self, epoch: int) -> int:
+        """How many there are."""
+        ...
+
+    def batch(self, epoch: int, number: int) -> TrainingBatch:
+        """One of them."""
+        ...
+
+
+class SentenceBatches:
+    """Sentences alone, each from a fresh state: what a model sees when it is used.
+
+    Sentences are shuffled, sorted by length within groups of many, cut into batches, and these are
+    shuffled.
+
+    Args:
+        corpus: What to train on.
+        batch_tokens: About how many tokens a batch has.
+        seed: Decides the order.
+        max_length: Longer sentences are cut into pieces of this many tokens.
+        share: This process's part.
+    """
+
+    _GROUP = 100  # batches' sentences sorted by length together
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        batch_tokens: int,
+        seed: int,
+        max_length: int = 128,
+        share: Share | None = None,
+    ) -> None:
+        self._corpus, self._seed, self._share = corpus, seed, share or Share()
+        self._batch_tokens = batch_tokens
+        self._starts, self._lengths = _cut(corpus, max_length)
+        if corpus.n_tokens < batch_tokens:
+            raise InputError(
+                f"the text has {corpus.n_tokens:,} tokens, fewer than one batch of "
+                f"{batch_tokens:,}; give more text, or a smaller batch"
+            )
+        self._planned: tuple[int, list[Numbers]] = (-1, [])
+
+    def n_batches(self, epoch: int) -> int:
+        """See :class:`Batches`."""
+        return len(self._plan(epoch))
+
+    def batch(self, epoch: int, number: int) -> TrainingBatch:
+        """See :class:`Batches`."""
+        which = self._plan(epoch)[number]
+        total = int((self._lengths[which] + 1).sum())
+        # every so-manieth, so that all processes have sentences of the same lengths
+        mine = which[self._share.rank :: self._share.size]
+        return _side_by_side(self._corpus, self._starts[mine], self._lengths[mine], total)
+
+    def _plan(self, epoch: int) -> list[Numbers]:
+        if self._planned[0] != epoch:
+            rng = np.random.default_rng([self._seed, epoch])
+            order = rng.permutation(len(self._starts))
+            positions = np.cumsum(self._lengths[order] + 1)
+            batches: list[Numbers] = []
+            group = self._GROUP * self._batch_tokens
+            edges = np.searchsorted(positions, np.arange(group, positions[-1], group))
+            for part in np.split(order, edges):
+                part = part[np.argsort(-self._lengths[part], kind="stable")]
+                ends = np.cumsum(self._lengths[part] + 1)
+                n = max(1, round(int(ends[-1]) / self._batch_tokens)) if len(part) else 1
+                cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n) / n) if len(part) else []
+                # a process without a sentence would have nothing to do
+                batches += [b for b in np.split(part, cuts) if len(b) >= self._share.size]
+            rng.shuffle(batches)
+            self._planned = (epoch, batches)
+        return self._planned[1]
+
+
+class StreamBatches:
+    """Rows of sentence after sentence, cut every so many steps, the state carried on.
+
+    Args:
+        corpus: What to train on.
+        rows: Sentences read side by side.
+        steps: Tokens of each in a batch, through which gradients go back.
+        seed: Decides the order.
+        documents: Shuffle whole documents instead of single sentences.
+        share: This process's part.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        rows: int,
+        steps: int,
+        seed: int,
+        documents: bool = False,
+        share: Share | None = None,
+    ) -> None:
+        self._corpus, self._rows, self._steps = corpus, rows, steps
+        self._seed, self._documents, self._share = seed, documents, share or Share()
+        if rows % self._share.size:
+            raise InputError(
+                f"{rows} rows cannot be shared out evenly among {self._share.size} processes"
+            )
+        self._total = corpus.n_tokens + len(corpus)
+        if self._total // rows < steps:
+            raise InputError(
+                f"the text has {corpus.n_tokens:,} tokens, fewer than one batch of {rows} rows of "
+                f"{steps}; give more text, or a smaller batch"
+            )
+        self._ordered: tuple[int, Numbers, Numbers] | None = None
+
+    def n_batches(self, epoch: int) -> int:
+        """See :class:`Batches`."""
+        return self._total // self._rows // self._steps
+
+    def batch(self, epoch: int, number: int) -> TrainingBatch:
+        """See :class:`Batches`."""
+        order, ends = self._order(epoch)
+        rows = self._rows // self._share.size
+        first = np.arange(rows) + self._share.rank * rows
+        places = first * (self._total // self._rows) + number * self._steps
+        places = places + np.arange(self._steps)[:, None]  # (T, B): step by step
+        at = np.searchsorted(ends, places.ravel(), "right")
+        sentence = order[at]
+        lengths = self._corpus.lengths[sentence].astype(np.int64)
+        offset = places.ravel() - (ends[at] - lengths - 1)
+        inputs, targets = _both_ways(self._corpus, self._corpus.starts[sentence], lengths, offset)
+        return TrainingBatch(
+            inputs, targets, np.full(rows, self._steps), self._rows * self._steps, number > 0
+        )
+
+    def _order(self, epoch: int) -> tuple[Numbers, Numbers]:
+        """The sentences one after another, and where each ends, its mark included."""
+        if self._ordered is None or self._ordered[0] != epoch:
+            rng = np.random.default_rng([self._seed, epoch])
+            if self._documents:
+                bounds = np.append(self._corpus.documents, len(self._corpus))
+                order = np.concatenate(
+                    [np.arange(bounds[d], bounds[d + 1]) for d in rng.permutation(len(bounds) - 1)]
+                )
+            else:
+                order = rng.permutation(len(self._corpus))
+            self._ordered = (epoch, order, np.cumsum(self._corpus.lengths[order] + 1))
+        return self._ordered[1:]
+
+
+def _cut(corpus: Corpus, max_length: int) -> tuple[Numbers, Numbers]:
+    """Starts and lengths of all sentences, long ones in pieces."""
+    lengths = corpus.lengths.astype(np.int64)
+    pieces = -(-lengths // max_length)
+    which = np.repeat(np.arange(len(lengths)), pieces)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    starts = corpus.starts[which] + number * max_length
+    return starts, np.minimum(max_length, lengths[which] - number * max_length)
+
+
+def _side_by_side(corpus: Corpus, starts: Numbers, lengths: Numbers, total: int) -> TrainingBatch:
+    """Sentences as rows, longest first."""
+    order = np.argsort(-lengths, kind="stable")
+    starts, lengths = starts[order], lengths[order]
+    steps = np.arange(int(lengths.max()) + 1)[:, None]
+    step, row = np.nonzero(steps <= lengths)
+    inputs, targets = _both_ways(corpus, starts[row], lengths[row], step)
+    return TrainingBatch(inputs, targets, lengths + 1, total, carried=False)
+
+
+def _both_ways(
+    corpus: Corpus, starts: Numbers, lengths: Numbers, offset: Numbers
+) -> tuple[Codes, Codes]:
+    """Inputs and targets (2, N) at steps of sentences, from either end."""
+
+    def word(place: Numbers) -> Codes:
+        inside = (place >= 0) & (place < lengths)
+        return corpus.tokens[starts + np.where(inside, place, 0)] + np.int32(FIRST_WORD)
+
+    first, last = offset == 0, offset == lengths
+    inputs = [
+        np.where(first, np.int32(BEGIN), word(offset - 1)),
+        np.where(first, np.int32(END), word(lengths - offset)),
+    ]
+    targets = [
+        np.where(last, np.int32(END), word(offset)),
+        np.where(last, np.int32(BEGIN), word(lengths - 1 - offset)),
+    ]
+    return np.stack(inputs), np.stack(targets)
+
+
+def ahead(make: Callable[[int], Thing], numbers: range, depth: int = 4) -> Iterator[Thing]:
+    """Things made one after another by a thread of their own, a few before they are needed."""
+    ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(depth)
+    stop = threading.Event()
+
+    def put(thing: object, error: BaseException | None = None) -> None:
+        while not stop.is_set():
+            with contextlib.suppress(queue.Full):
+                ready.put((thing, error), timeout=0.1)
+                return
+
+    def work() -> None:
+        try:
+            for number in numbers:
+                if stop.is_set():
+                    return
+                put(make(number))
+        except BaseException as error:
+            put(None, error)
+
+    thread = threading.Thread(target=work, name="elmokit-batches", daemon=True)
+    thread.start()
+    try:
+        for _ in numbers:
+            thing, error = ready.get()
+            if error is not None:
+                raise error
+            yield thing
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,1 @@
+"""From a pile of text to a biLM."""

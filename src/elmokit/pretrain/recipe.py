@@ -1,0 +1,238 @@
+"""Everything that decides a training run, as one checked set of settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from elmokit.config import ModelConfig, build, check_rules, merge, published_size
+from elmokit.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How text becomes words, and which of them the model predicts."""
+
+    tokenizer: str = "english"
+    """A name of elmokit.text.tokenizers."""
+    tokenized: bool = False
+    """Whether each line is one sentence, its tokens apart by white space."""
+    vocabulary_size: int = 100_000
+    """Most words of the softmax, the three marks included."""
+    min_count: int = 2
+    """Words that occur less often are not among them."""
+
+    def __post_init__(self) -> None:
+        check_rules(
+            "text",
+            [
+                (self.vocabulary_size > 3, "vocabulary_size", "4 or more"),
+                (self.min_count >= 1, "min_count", "1 or more"),
+            ],
+            self,
+        )
+
+
+@dataclass(frozen=True)
+class BatchSettings:
+    """What a step of training sees."""
+
+    order: str = "sentences"
+    """sentences (each alone, from a fresh state), stream (shuffled sentences one after another, the
+    state carried on, as the published models were trained) or documents (likewise, in the order
+    of the text)."""
+    tokens: int = 32_768
+    """Tokens of a batch, on all machines together."""
+    steps: int = 20
+    """Tokens of a row through which gradients go back, in streams."""
+    max_length: int = 128
+    """Longer sentences are cut, where each is alone."""
+
+    def __post_init__(self) -> None:
+        orders = ("sentences", "stream", "documents")
+        check_rules(
+            "batch",
+            [
+                (self.order in orders, "order", " or ".join(orders)),
+                (self.tokens >= 1, "tokens", "1 or more"),
+                (self.steps >= 1, "steps", "1 or more"),
+                (self.max_length >= 1, "max_length", "1 or more"),
+            ],
+            self,
+        )
+
+
+@dataclass(frozen=True)
+class SoftmaxSettings:
+    """How the words are predicted in training."""
+
+    kind: str = "sampled"
+    """full, sampled (some words stand for all, as published) or adaptive (rare words clustered)."""
+    samples: int = 8192
+    """Words drawn for each direction and step, where sampled."""
+    cutoffs: tuple[int, ...] = (10_000, 40_000)
+    """Where the clusters begin, where adaptive; those above the vocabulary's size are left out."""
+
+    def __post_init__(self) -> None:
+        kinds = ("full", "sampled", "adaptive")
+        rising = list(self.cutoffs) == sorted({c for c in self.cutoffs if c > 0})
+        check_rules(
+            "softmax",
+            [
+                (self.kind in kinds, "kind", " or ".join(kinds)),
+                (self.samples >= 1, "samples", "1 or more"),
+                (bool(self.cutoffs) and rising, "cutoffs", "rising numbers"),
+            ],
+            self,
+        )
+
+
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """How the weights follow the gradients."""
+
+    name: str = "adamw"
+    """adamw or adagrad."""
+    learning_rate: float = 0.002
+    """The highest."""
+    warmup: float = 0.02
+    """Share of the run over which the rate rises from nothing."""
+    schedule: str = "cosine"
+    """cosine (falls to a hundredth at the end) or constant."""
+    weight_decay: float = 0.01
+    """Pull of matrices towards zero, with adamw."""
+    betas: tuple[float, float] = (0.9, 0.98)
+    """Memories of adamw."""
+    accumulator: float = 1.0
+    """What adagrad's sum of squares begins with."""
+    clip_norm: float = 1.0
+    """Gradients whose norm is above are scaled down to it."""
+    loss_scale: float = 1.0
+    """The mean loss a token is multiplied by this; with adagrad and clipping it matters."""
+
+    def __post_init__(self) -> None:
+        check_rules(
+            "optimizer",
+            [
+                (self.name in ("adamw", "adagrad"), "name", "adamw or adagrad"),
+                (self.learning_rate > 0, "learning_rate", "above 0"),
+                (0 <= self.warmup < 1, "warmup", "from 0 to below 1"),
+                (self.schedule in ("cosine", "constant"), "schedule", "cosine or constant"),
+                (self.weight_decay >= 0, "weight_decay", "0 or more"),
+                (all(0 <= b < 1 for b in self.betas), "betas", "from 0 to below 1"),
+                (self.clip_norm > 0, "clip_norm", "above 0"),
+                (self.loss_scale > 0, "loss_scale", "above 0"),
+            ],
+            self,
+        )
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How long and how carefully."""
+
+    epochs: float = 10.0
+    """Passes over the text."""
+    minutes: float | None = None
+    """Instead of epochs: how long to train, evaluations not counted."""
+    dropout: float = 0.1
+    """Share of each layer's input, and of the top output, set to zero."""
+    seed: int = 0
+    """The same seed gives the same run, on a CPU to the last bit."""
+    precision: str = "auto"
+    """float32, bfloat16 (products under autocast), or auto: bfloat16 on a GPU."""
+    evaluate_every: float = 0.1
+    """Share of the run between evaluations on the validation text."""
+    save_every: float = 5.0
+    """Minutes between checkpoints."""
+
+    def __post_init__(self) -> None:
+        precisions = ("auto", "float32", "bfloat16")
+        check_rules(
+            "training",
+            [
+                (self.epochs > 0, "epochs", "above 0"),
+                (self.minutes is None or self.minutes > 0, "minutes", "above 0"),
+                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
+                (self.seed >= 0, "seed", "0 or more"),
+                (self.precision in precisions, "precision", " or ".join(precisions)),
+                (0 < self.evaluate_every <= 1, "evaluate_every", "above 0, at most 1"),
+                (self.save_every >= 0, "save_every", "0 or more"),
+            ],
+            self,
+        )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All settings of a run."""
+
+    model: ModelConfig = field(default_factory=lambda: published_size("small"))
+    text: TextSettings = field(default_factory=TextSettings)
+    batch: BatchSettings = field(default_factory=BatchSettings)
+    softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain values for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Recipe:
+        """The inverse of :meth:`to_dict`; one error names everything that is wrong.
+
+        Instead of all sizes, ``model`` may name a published one as ``size``, and change some.
+        """
+        sections = {
+            "text": TextSettings,
+            "batch": BatchSettings,
+            "softmax": SoftmaxSettings,
+            "optimizer": OptimizerSettings,
+            "training": TrainingSettings,
+        }
+        wrong, built = [], {}
+        if unknown := sorted(set(values) - set(sections) - {"model"}):
+            known = ", ".join(["model", *sections])
+            wrong.append(f"there is no section {', '.join(unknown)}; known are {known}")
+        for name, kind in sections.items():
+            try:
+                built[name] = build(kind, name, values.get(name, {}))
+            except ConfigError as error:
+                wrong.append(str(error))
+        try:
+            built["model"] = _model(values.get("model", {}))
+        except ConfigError as error:
+            wrong.append(str(error))
+        if wrong:
+            raise ConfigError("; ".join(wrong))
+        return cls(**built)
+
+    @classmethod
+    def read(cls, path: Path) -> Recipe:
+        """A recipe from a TOML file."""
+        return cls.from_dict(read_toml(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The values of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the recipe {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the recipe {path} is not TOML: {error}") from error
+
+
+def _model(values: dict[str, Any]) -> ModelConfig:
+    values = dict(values)
+    size = values.pop("size", "small")
+    return ModelConfig.from_dict(merge(published_size(size).to_dict(), values))
