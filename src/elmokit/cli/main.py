@@ -11,7 +11,9 @@ from elmokit._version import __version__
 from elmokit.cli.convert import convert
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
+from elmokit.cli.evaluate import evaluate
 from elmokit.cli.info import info
+from elmokit.cli.pretrain import pretrain
 from elmokit.cli.similarity import similarity
 from elmokit.errors import ElmoKitError
 
@@ -22,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, embed, similarity, info, convert):
+for command in (demo, embed, similarity, info, convert, pretrain, evaluate):
     app.command()(command)
 
 

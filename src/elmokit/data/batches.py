@@ -128,6 +128,12 @@ class SentenceBatches:
         return self._planned[1]
 
 
+def one_after_another(corpus: Corpus, batch_tokens: int) -> SentenceBatches:
+    """All sentences, alone and whole, for evaluation; the same sample comes first each time."""
+    longest = int(corpus.lengths.max())
+    return SentenceBatches(corpus, min(batch_tokens, corpus.n_tokens), 0, longest)
+
+
 class StreamBatches:
     """Rows of sentence after sentence, cut every so many steps, the state carried on.
 

@@ -23,7 +23,8 @@ CARRIED_BATCH_SIZE = 64
 
 Result = TypeVar("Result")
 
-_CPU_TOKENS, _CPU_SENTENCES = 8192, 256
+_CPU_TOKENS, _CPU_SENTENCES = 8192, 256  # twice that for large models, whose products want rows
+_LARGE_CELL = 4096
 _GPU_VALUES = 2**27  # of a layer; small models take more tokens at once, which is all they lack
 _GPU_TOKENS_A_SENTENCE = 32
 
@@ -209,9 +210,11 @@ class Engine:
 
     def _at_once(self) -> tuple[int, int]:
         """Most padded tokens and sentences of a batch."""
+        context = self.bilm.config.context
         if self.device.type == "cpu":
-            return _CPU_TOKENS, _CPU_SENTENCES
-        tokens = _GPU_VALUES // self.bilm.config.context.output_dim
+            times = 2 if context.cell_dim >= _LARGE_CELL else 1
+            return times * _CPU_TOKENS, times * _CPU_SENTENCES
+        tokens = _GPU_VALUES // context.output_dim
         return tokens, max(1, tokens // _GPU_TOKENS_A_SENTENCE)
 
     @contextlib.contextmanager

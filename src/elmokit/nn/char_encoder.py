@@ -96,7 +96,7 @@ class CharEncoder(nn.Module):
                 nn.init.zeros_(linear.bias)
             nn.init.constant_(highway.gate.bias, -2)
         if self.projection is not None:
-            nn.init.normal_(self.projection.weight, 0, 1 / math.sqrt(self.config.n_filters))
+            nn.init.normal_(self.projection.weight, 0, self.projection.in_features**-0.5)
             nn.init.zeros_(self.projection.bias)
 
     def forward(self, ids: Tensor) -> Tensor:

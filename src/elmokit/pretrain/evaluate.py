@@ -12,9 +12,7 @@ import torch
 from elmokit.data.batches import TrainingBatch, ahead, one_after_another
 from elmokit.data.corpus import Corpus
 from elmokit.pretrain.model import BatchMaker, DeviceBatch, PretrainModel, WordTable
-from elmokit.pretrain.vocabulary import MARKS
 from elmokit.progress import DelayedProgress
-from elmokit.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,7 @@ def evaluate(
     corpus: Corpus,
     table: WordTable,
     make: BatchMaker,
+    unknown: int,
     batch_tokens: int,
     max_tokens: int | None = None,
     progress: bool = True,
@@ -53,6 +52,7 @@ def evaluate(
         corpus: The text.
         table: Its words' characters.
         make: What makes its batches.
+        unknown: The row of the softmax that stands for words it lacks.
         batch_tokens: About how many tokens to run at once.
         max_tokens: Stop after so many; None for all.
         progress: Whether to show a bar.
@@ -61,7 +61,6 @@ def evaluate(
     model.eval()
     losses = torch.zeros(len(model.bilm.directions), dtype=torch.float64)
     predicted = n_tokens = n_sentences = n_unknown = n_characters = 0
-    unknown_row = MARKS.index(Vocabulary.unknown)
     sizes = np.fromiter((len(word) + 1 for word in corpus.words), np.int64, corpus.n_words)
     try:
         with DelayedProgress("evaluating", corpus.n_tokens, "tokens", progress) as bar:
@@ -72,7 +71,7 @@ def evaluate(
                 here = batch.total - len(batch.lengths)
                 n_tokens, n_sentences = n_tokens + here, n_sentences + len(batch.lengths)
                 words = batch.targets[0][batch.targets[0] > 1]
-                n_unknown += int((make.targets[words] == unknown_row).sum())
+                n_unknown += int((make.targets[words] == unknown).sum())
                 n_characters += int(sizes[words - 2].sum())
                 bar.advance(here)
                 if max_tokens is not None and n_tokens >= max_tokens:

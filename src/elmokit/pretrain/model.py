@@ -123,7 +123,7 @@ class BatchMaker:
         seed: int,
         device: torch.device,
     ) -> None:
-        self._table, self._targets, self._seed, self._device = table, targets, seed, device
+        self._table, self.targets, self._seed, self._device = table, targets, seed, device
         self._negatives = None
         if softmax.kind == "sampled":
             self._negatives = Negatives(vocabulary_size, softmax.samples)
@@ -145,7 +145,7 @@ class BatchMaker:
             self._send(words.astype(np.int64)),
             groups,
             self._send(inputs),
-            self._send(self._targets[batch.targets].astype(np.int64)),
+            self._send(self.targets[batch.targets].astype(np.int64)),
             torch.from_numpy(batch.lengths),
             negatives,
             batch.total,
@@ -173,7 +173,9 @@ class PretrainModel(nn.Module):
         self.softmax: FullSoftmax | nn.AdaptiveLogSoftmaxWithLoss
         if softmax.kind == "adaptive":
             cutoffs = [c for c in softmax.cutoffs if c < size - 1] or [size // 2]
-            self.softmax = nn.AdaptiveLogSoftmaxWithLoss(width, size, cutoffs, head_bias=True)
+            # each cluster's vectors are that much shorter than those before; 8 numbers at least
+            shorter = min(4.0, max(1.0, (width / 8) ** (1 / len(cutoffs))))
+            self.softmax = nn.AdaptiveLogSoftmaxWithLoss(width, size, cutoffs, shorter, True)
         else:
             self.softmax = FullSoftmax(size, width)
 

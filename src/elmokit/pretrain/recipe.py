@@ -181,6 +181,12 @@ class Recipe:
     softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    encoder: str = "char_cnn"
+    """char_cnn, ELMo's own, or words: a vector for each word of the vocabulary."""
+
+    def __post_init__(self) -> None:
+        encoders = ("char_cnn", "words")
+        check_rules("model", [(self.encoder in encoders, "encoder", " or ".join(encoders))], self)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values for JSON."""
@@ -200,7 +206,7 @@ class Recipe:
             "training": TrainingSettings,
         }
         wrong, built = [], {}
-        if unknown := sorted(set(values) - set(sections) - {"model"}):
+        if unknown := sorted(set(values) - set(sections) - {"model", "encoder"}):
             known = ", ".join(["model", *sections])
             wrong.append(f"there is no section {', '.join(unknown)}; known are {known}")
         for name, kind in sections.items():
@@ -208,8 +214,10 @@ class Recipe:
                 built[name] = build(kind, name, values.get(name, {}))
             except ConfigError as error:
                 wrong.append(str(error))
+        model = dict(values.get("model", {}))
+        built["encoder"] = values.get("encoder", model.pop("encoder", "char_cnn"))
         try:
-            built["model"] = _model(values.get("model", {}))
+            built["model"] = _model(model)
         except ConfigError as error:
             wrong.append(str(error))
         if wrong:
@@ -230,6 +238,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read the recipe {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"the recipe {path} is not TOML: {error}") from error
+
+
+def parse_toml(text: str) -> dict[str, Any] | None:
+    """The values of a piece of TOML; None where it is none."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
 
 
 def _model(values: dict[str, Any]) -> ModelConfig:

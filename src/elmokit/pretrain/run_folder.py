@@ -99,31 +99,34 @@ class RunFolder:
         kept = [r for r in self.reports() if r.get("step", 0) <= step]
         self.write("metrics.jsonl", "".join(json.dumps(r) + "\n" for r in kept))
 
-    def save(self, state: dict[str, Any]) -> None:
-        """Write a checkpoint in place of the last one."""
-        new = self.path / "last.pt.new"
-        with clear_errors(self.checkpoint, _RESUME):
+    def save(self, state: dict[str, Any], rank: int = 0) -> None:
+        """Write a checkpoint in place of the last one; processes but the first have their own."""
+        target = self._checkpoint_of(rank)
+        new = target.with_name(target.name + ".new")
+        with clear_errors(target, _RESUME):
             try:
                 with new.open("wb") as file:
                     torch.save(state, file)
                     file.flush()
                     os.fsync(file.fileno())
             except RuntimeError as error:  # how torch reports a full disk
-                raise OutputError(f"cannot write {self.checkpoint}: {error}") from error
-            os.replace(new, self.checkpoint)
+                raise OutputError(f"cannot write {target}: {error}") from error
+            os.replace(new, target)
 
-    def load(self) -> dict[str, Any]:
+    def _checkpoint_of(self, rank: int) -> Path:
+        return self.path / f"last.{rank}.pt" if rank else self.checkpoint
+
+    def load(self, rank: int = 0) -> dict[str, Any]:
         """The last checkpoint."""
-        if not self.checkpoint.exists():
+        source = self._checkpoint_of(rank)
+        if not source.exists():
             raise OutputError(
                 f"there is no checkpoint in {self.path} to resume from; start the run without "
                 "--resume in a new folder"
             )
         try:
-            state: dict[str, Any] = torch.load(
-                self.checkpoint, map_location="cpu", weights_only=True
-            )
+            state: dict[str, Any] = torch.load(source, map_location="cpu", weights_only=True)
         except Exception as error:
             reason = str(error).split("\n")[0]
-            raise FormatError(f"the checkpoint {self.checkpoint} is damaged: {reason}") from error
+            raise FormatError(f"the checkpoint {source} is damaged: {reason}") from error
         return state

@@ -1,0 +1,111 @@
+"""Telling how training goes: lines in the terminal, TensorBoard events, a picture."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from elmokit.pretrain.run_folder import RunFolder
+
+
+class Reporter:
+    """Reports of one run.
+
+    Args:
+        folder: The run, where events and the picture go.
+        say: What prints a line.
+    """
+
+    def __init__(self, folder: RunFolder, say: Callable[[str], None]) -> None:
+        self._folder, self._say = folder, say
+        self._events: Any = None
+        self._started: tuple[float, float] | None = None
+        with contextlib.suppress(ImportError):
+            from tensorboardX import SummaryWriter
+
+            self._events = SummaryWriter(str(folder.path))
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._events is not None:
+            self._events.close()
+        draw_training(self._folder)
+
+    def training(self, step: int, values: dict[str, Any]) -> None:
+        """Some steps of training are done."""
+        self._event("training", step, values)
+        now = time.monotonic()
+        if self._started is None:
+            self._started = (now, values["done"])
+        passed, done = now - self._started[0], values["done"] - self._started[1]
+        left = f", {_duration(passed / done * (1 - values['done']))} left" if done > 0 else ""
+        loss = f"loss {values['loss']:.3f}, " if "loss" in values else ""
+        skipped = f", {values['skipped']} steps skipped" if values["skipped"] else ""
+        self._say(
+            f"step {step:,}, epoch {values['epoch']:.2f}: {loss}"
+            f"{values['tokens_per_second']:,.0f} tokens/s{skipped}{left}"
+        )
+
+    def evaluation(self, step: int, values: dict[str, Any]) -> None:
+        """The validation text was scored."""
+        self._event("evaluation", step, values)
+        self._say(
+            f"step {step:,}: perplexity {values['mean']:.2f} (forward {values['forward']:.2f}, "
+            f"backward {values['backward']:.2f}), {values['unknown_rate']:.2%} unknown"
+        )
+        draw_training(self._folder)
+
+    def _event(self, kind: str, step: int, values: dict[str, Any]) -> None:
+        if self._events is not None:
+            for name, value in values.items():
+                self._events.add_scalar(f"{kind}/{name}", value, step)
+
+
+def draw_training(folder: RunFolder) -> None:
+    """Losses and perplexities so far as training.png, where matplotlib is installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return
+    reports = folder.reports()
+    train = [r for r in reports if r["kind"] == "training" and "loss" in r]
+    valid = [r for r in reports if r["kind"] == "evaluation" and math.isfinite(r["mean"])]
+    if not train and not valid:
+        return
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    left = figure.subplots()
+    millions = 1e6
+    left.plot([r["tokens"] / millions for r in train], [r["loss"] for r in train], "#0072B2")
+    left.set_xlabel("million tokens seen")
+    left.set_ylabel("training loss a token", color="#0072B2")
+    right = left.twinx()
+    right.plot(
+        [r["tokens"] / millions for r in valid], [r["mean"] for r in valid], "o-", color="#D55E00"
+    )
+    right.set_ylabel("validation perplexity", color="#D55E00")
+    if valid:
+        right.set_yscale("log")
+        right.annotate(
+            f"{valid[-1]['mean']:.1f}", (valid[-1]["tokens"] / millions, valid[-1]["mean"])
+        )
+    new = folder.path / "training.new.png"
+    with contextlib.suppress(OSError):  # a picture is not worth a run
+        figure.savefig(new, dpi=150)
+        new.replace(folder.path / "training.png")
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

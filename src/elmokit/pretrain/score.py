@@ -1,0 +1,67 @@
+"""Evaluating a model that is there, on text that is there."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from elmokit.data.prepare import TextOptions, prepare
+from elmokit.devices import choose_device
+from elmokit.errors import UnsupportedModelError
+from elmokit.formats import read_model
+from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.pretrain.evaluate import Evaluation, evaluate
+from elmokit.pretrain.model import BatchMaker, PretrainModel, WordTable
+from elmokit.pretrain.recipe import SoftmaxSettings
+from elmokit.pretrain.run_folder import RunFolder
+from elmokit.pretrain.vocabulary import code_words, target_rows
+
+_BATCH_TOKENS = {"cpu": 4096, "cuda": 65_536}
+
+
+def evaluate_model(
+    model: str,
+    paths: Sequence[Path],
+    tokenizer: str | None = None,
+    tokenized: bool = False,
+    device: str | None = None,
+) -> Evaluation:
+    """Perplexity of a model on text files, each sentence alone.
+
+    Args:
+        model: The folder of a run, whose best model is taken, or any model with a softmax.
+        paths: Text files and folders.
+        tokenizer: How to split the text; None for the model's own way.
+        tokenized: Whether each line is one sentence, its tokens apart by white space.
+        device: Where to run; None for a GPU where there is one.
+    """
+    run = RunFolder(Path(model))
+    checkpoint = read_model(run.best if run.best.is_dir() else model)
+    if checkpoint.vocabulary is None:
+        raise UnsupportedModelError(
+            f"{model} has no softmax and vocabulary, so that it cannot predict words"
+        )
+    chosen = choose_device(device)
+    network = _network(checkpoint).to(chosen).eval()
+    options = TextOptions(tokenizer or checkpoint.config.tokenizer, tokenized)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = prepare(paths, Path(folder) / "corpus", options)
+        alphabet, encoder = checkpoint.alphabet(), checkpoint.config.token_encoder
+        words = code_words(corpus, alphabet.begin, alphabet.end)
+        table = WordTable(words, alphabet, encoder.max_characters, encoder.widest, chosen)
+        rows, n = target_rows(corpus, checkpoint.vocabulary), len(checkpoint.vocabulary)
+        make = BatchMaker(table, rows, SoftmaxSettings("full"), n, 0, chosen)
+        unknown = checkpoint.vocabulary.index("<UNK>")
+        return evaluate(network, corpus, table, make, unknown, _BATCH_TOKENS[chosen.type])
+
+
+def _network(checkpoint: Checkpoint) -> PretrainModel:
+    network = PretrainModel(checkpoint.config, SoftmaxSettings("full"), 0.0)
+    network.load_state_dict(
+        {
+            k if k.startswith(SOFTMAX) else f"bilm.{k}": v.float()
+            for k, v in checkpoint.tensors.items()
+        }
+    )
+    return network

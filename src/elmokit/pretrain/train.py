@@ -1,0 +1,435 @@
+"""The training loop: steps, reports, evaluations, checkpoints, and stopping well."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+
+from elmokit.data.batches import Batches, SentenceBatches, Share, StreamBatches, ahead
+from elmokit.data.corpus import Corpus
+from elmokit.errors import ConfigError, ElmoKitError, FormatError
+from elmokit.formats import native
+from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.nn.softmax import FullSoftmax
+from elmokit.pretrain.evaluate import Evaluation, evaluate
+from elmokit.pretrain.model import BatchMaker, DeviceBatch, PretrainModel, States, WordTable
+from elmokit.pretrain.optimizer import clip_gradients, make_optimizer, rate_at
+from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.reports import Reporter
+from elmokit.pretrain.run_folder import RunFolder
+from elmokit.pretrain.vocabulary import code_words, target_rows
+from elmokit.text.vocabulary import Vocabulary
+
+_REPORT_SECONDS = 10.0
+_VALID_TOKENS = 200_000  # of the validation text looked at during training; all of it at the end
+_MOST_SKIPPED = 10  # steps in a row that cannot be taken before training gives up
+_EXPLODED = 3.0  # times the loss of guessing
+
+
+class TrainingError(ElmoKitError):
+    """The loss is not a number, again and again."""
+
+
+@dataclass
+class Progress:
+    """Where a run stands."""
+
+    epoch: int = 0
+    batch: int = 0
+    """Batches of the epoch done."""
+    step: int = 0
+    """Steps done, skipped ones included."""
+    tokens: int = 0
+    """Tokens each direction has predicted."""
+    seconds: float = 0.0
+    """Spent training, evaluations and checkpoints not counted."""
+    skipped: int = 0
+    """Steps not taken, as the loss or a gradient was not finite."""
+    best: float = math.inf
+    """Lowest perplexity on the validation text so far."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """This process among those that train together."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the one that writes."""
+        return self.rank == 0
+
+
+class Trainer:
+    """One training run.
+
+    Args:
+        recipe: All settings.
+        base: Sizes and vocabulary of the model, and the weights to start from, if any.
+        train: The text to train on.
+        valid: The text to evaluate on.
+        folder: Where the run is kept.
+        process: This process among others.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        base: Checkpoint,
+        train: Corpus,
+        valid: Corpus,
+        folder: RunFolder,
+        process: Process,
+    ) -> None:
+        self.recipe, self.config = recipe, base.config
+        self._base = replace(base, tensors={})
+        self.vocabulary = base.vocabulary or []
+        self.folder, self.process, self.progress = folder, process, Progress()
+        self._valid = valid
+        settings, device = recipe.training, process.device
+        if recipe.softmax.kind == "sampled" and recipe.softmax.samples >= len(self.vocabulary):
+            raise ConfigError(
+                f"softmax.samples is {recipe.softmax.samples:,}, but the vocabulary has only "
+                f"{len(self.vocabulary):,} words; draw fewer, or use the full softmax"
+            )
+        if not self.config.context.has_projection:
+            raise ConfigError(
+                "training needs a context.projection_dim that differs from context.cell_dim"
+            )
+        torch.manual_seed(settings.seed)
+        self.model = PretrainModel(self.config, recipe.softmax, settings.dropout)
+        if base.tensors:
+            self._start_from(base.tensors)
+        self.model.to(device).train()
+        torch.manual_seed(settings.seed + 1 + process.rank)  # dropout differs between processes
+        self._runs: nn.Module = self.model
+        if process.size > 1:
+            self._runs = nn.parallel.DistributedDataParallel(self.model)
+        self.optimizer = make_optimizer(self.model, recipe.optimizer)
+        self._batches = make_batches(recipe, train, Share(process.rank, process.size))
+        self._table, self._make = self._words_of(train)
+        self._valid_words = self._words_of(valid)
+        self._states: States | None = None
+        precision = settings.precision
+        if precision == "auto":
+            precision = "bfloat16" if device.type == "cuda" else "float32"
+        self._autocast = precision == "bfloat16"
+        self._stop = threading.Event()
+
+    def _words_of(self, corpus: Corpus) -> tuple[WordTable, BatchMaker]:
+        """What turns the batches of a corpus into tensors."""
+        alphabet = self._base.alphabet()
+        encoder, device = self.config.token_encoder, self.process.device
+        words = code_words(corpus, alphabet.begin, alphabet.end)
+        table = WordTable(words, alphabet, encoder.max_characters, encoder.widest, device)
+        rows = target_rows(corpus, self.vocabulary)
+        seed, size = self.recipe.training.seed, len(self.vocabulary)
+        return table, BatchMaker(table, rows, self.recipe.softmax, size, seed, device)
+
+    def _start_from(self, tensors: dict[str, Tensor]) -> None:
+        """Take over weights; those of a softmax of another kind stay fresh."""
+        names = {f"bilm.{k}": v for k, v in tensors.items() if not k.startswith(SOFTMAX)}
+        if isinstance(self.model.softmax, FullSoftmax):
+            names |= {k: v for k, v in tensors.items() if k.startswith(SOFTMAX)}
+        self.model.load_state_dict(self.model.state_dict() | names)
+
+    # Running
+
+    def run(self, reporter: Reporter) -> Evaluation | None:
+        """Train to the end, or until told to stop; the last evaluation, where it got so far."""
+        with self._stopping_well():
+            next_evaluation = self._next(self._done())
+            since, clock = _Since(self.progress), time.perf_counter()
+            for batch in self._all_batches():
+                since.add(*self._step(batch))
+                self.progress.seconds += time.perf_counter() - clock
+                stop = self._agree()
+                finished = self._done() >= 1
+                if since.seconds() >= _REPORT_SECONDS or stop or finished:
+                    self._report(since, reporter)
+                    since = _Since(self.progress)
+                if finished or self._done() >= next_evaluation:
+                    self._evaluate(reporter, _VALID_TOKENS)
+                    next_evaluation = self._next(self._done())
+                    self.save()
+                elif stop or self._time_to_save():
+                    self.save()
+                if finished or stop:
+                    break
+                clock = time.perf_counter()
+        return self._evaluate(reporter, None) if self._done() >= 1 else None
+
+    def _agree(self) -> bool:
+        """Whether to stop; all processes go by the first one's clock and signals."""
+        stop = self._stop.is_set()
+        if self.process.size > 1:
+            told = torch.tensor([self.progress.seconds, float(stop)], dtype=torch.float64)
+            told = told.to(self.process.device)
+            dist.broadcast(told, 0)
+            self.progress.seconds, stop = float(told[0]), bool(told[1])
+        return stop
+
+    def stop(self) -> None:
+        """Save and leave after the step under way."""
+        self._stop.set()
+
+    def _done(self) -> float:
+        """Share of the run behind us."""
+        settings = self.recipe.training
+        if settings.minutes is not None:
+            return self.progress.seconds / (60 * settings.minutes)
+        per_epoch = self._batches.n_batches(0)
+        total = max(1, round(settings.epochs * per_epoch))
+        return self.progress.step / total
+
+    def _next(self, done: float) -> float:
+        every = self.recipe.training.evaluate_every
+        return (math.floor(done / every + 1e-9) + 1) * every
+
+    def _all_batches(self) -> Iterator[DeviceBatch]:
+        """Batches from where the run stands, epoch after epoch."""
+        while True:
+            epoch, first = self.progress.epoch, self.progress.batch
+            n, step = self._batches.n_batches(epoch), self.progress.step
+
+            def make(number: int, epoch: int = epoch, offset: int = step - first) -> DeviceBatch:
+                return self._make(self._batches.batch(epoch, number), offset + number)
+
+            for batch in ahead(make, range(first, n)):
+                self.progress.batch += 1
+                self.progress.step += 1
+                yield batch
+            self.progress.epoch, self.progress.batch = epoch + 1, 0
+
+    def _step(self, batch: DeviceBatch) -> tuple[Tensor, Tensor, bool]:
+        """One step: loss a token (2,), norm of the gradient, and whether it was taken."""
+        rate = rate_at(self._done(), self.recipe.optimizer)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        if not batch.carried:
+            self._states = None
+        with torch.autocast(self.process.device.type, torch.bfloat16, enabled=self._autocast):
+            sums, states = self._runs(batch, self._table, self._states)
+        loss = sums.mean() / batch.total
+        # gradients are averaged over processes, but the sum over all tokens is what is meant
+        (loss * (self.process.size * self.recipe.optimizer.loss_scale)).backward()
+        norm = clip_gradients(self.model, self.recipe.optimizer.clip_norm)
+        each = _over_all(sums.detach(), self.process) / batch.total
+        guess = math.log(len(self.vocabulary))
+        taken = bool(torch.isfinite(norm) & (each.mean() < _EXPLODED * guess))
+        if taken:
+            self.optimizer.step()
+            self._states = states
+            self.progress.skipped = 0
+        else:
+            self._states = None
+            self._skip(each, norm)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.progress.tokens += batch.total
+        return each, norm, taken
+
+    def _skip(self, loss: Tensor, norm: Tensor) -> None:
+        self.progress.skipped += 1
+        if self.progress.skipped >= _MOST_SKIPPED:
+            raise TrainingError(
+                f"the loss ({float(loss.mean()):.3g}) or the gradient (norm {float(norm):.3g}) was "
+                f"not to be used {_MOST_SKIPPED} times in a row, up to step {self.progress.step}; "
+                f"the last good checkpoint is {self.folder.checkpoint}: lower the learning rate "
+                "and use --resume"
+            )
+
+    # Looking
+
+    def _report(self, since: _Since, reporter: Reporter) -> None:
+        if not self.process.is_first:
+            return
+        values = since.values() | {
+            "epoch": self.progress.epoch + self.progress.batch / self._n_batches(),
+            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "done": self._done(),
+        }
+        self.folder.report(kind="training", step=self.progress.step, **values)
+        reporter.training(self.progress.step, values)
+
+    def _n_batches(self) -> int:
+        return self._batches.n_batches(self.progress.epoch)
+
+    def _evaluate(self, reporter: Reporter, max_tokens: int | None) -> Evaluation | None:
+        """Perplexity on the validation text; the best model so far is kept."""
+        if not self.process.is_first:
+            return None
+        table, make = self._valid_words
+        with torch.autocast(self.process.device.type, torch.bfloat16, enabled=self._autocast):
+            found = evaluate(
+                self.model,
+                self._valid,
+                table,
+                make,
+                self.vocabulary.index(Vocabulary.unknown),
+                self.recipe.batch.tokens,
+                max_tokens,
+                progress=False,
+            )
+        values = asdict(found)
+        self.folder.report(
+            kind="evaluation",
+            step=self.progress.step,
+            seconds=self.progress.seconds,
+            tokens=self.progress.tokens,
+            whole=max_tokens is None,
+            **values,
+        )
+        reporter.evaluation(self.progress.step, values)
+        if found.mean <= self.progress.best:
+            self.progress.best = found.mean
+            if isinstance(self.model.softmax, FullSoftmax):
+                native.write(self.checkpoint(), self.folder.best, overwrite=True)
+        return found
+
+    # Keeping
+
+    def checkpoint(self) -> Checkpoint:
+        """The model as it is now, ready to be written in any format."""
+        tensors = {k: v.detach().float().cpu() for k, v in self.model.bilm.state_dict().items()}
+        softmax = self.model.softmax.state_dict()
+        tensors |= {SOFTMAX + k: v.detach().float().cpu() for k, v in softmax.items()}
+        return replace(self._base, tensors=tensors)
+
+    def save(self) -> None:
+        """Write where training can go on."""
+        self._saved_at = self.progress.seconds
+        device = self.process.device
+        own = {
+            "states": self._states,
+            "rng": torch.get_rng_state(),
+            "cuda_rng": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+        }
+        if not self.process.is_first:
+            self.folder.save(own, self.process.rank)
+            return
+        self.folder.save(
+            own
+            | {
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "progress": asdict(self.progress),
+            }
+        )
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint."""
+        state = self.folder.load()
+        own = state if self.process.is_first else self.folder.load(self.process.rank)
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.progress = Progress(**state["progress"])
+            states = own["states"]
+            torch.set_rng_state(own["rng"])
+            if own["cuda_rng"] is not None and self.process.device.type == "cuda":
+                torch.cuda.set_rng_state(own["cuda_rng"], self.process.device)
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            reason = str(error).split("\n")[0]
+            raise FormatError(
+                f"the checkpoint {self.folder.checkpoint} does not fit this run: {reason}"
+            ) from error
+        to = self.process.device
+        self._states = None if states is None else [(h.to(to), c.to(to)) for h, c in states]
+        self._saved_at = self.progress.seconds
+        if self.process.is_first:
+            self.folder.forget_after(self.progress.step)
+
+    _saved_at = 0.0
+
+    def _time_to_save(self) -> bool:
+        every = 60 * self.recipe.training.save_every
+        return self.progress.seconds - self._saved_at >= every
+
+    @contextmanager
+    def _stopping_well(self) -> Iterator[None]:
+        """While inside, Ctrl-C means to save and leave, and once more, to leave at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(number: int, frame: Any) -> None:
+            if self._stop.is_set():
+                raise KeyboardInterrupt
+            self._stop.set()
+
+        before = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class _Since:
+    """What happened since the last report."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._start = replace(progress)
+        self._losses: list[Tensor] = []
+        self._norms: list[Tensor] = []
+        self._skipped = 0
+
+    def add(self, loss: Tensor, norm: Tensor, taken: bool) -> None:
+        """Count a step."""
+        if taken:
+            self._losses.append(loss)
+            self._norms.append(norm)
+        else:
+            self._skipped += 1
+
+    def seconds(self) -> float:
+        """Time spent training."""
+        return self._progress.seconds - self._start.seconds
+
+    def values(self) -> dict[str, Any]:
+        """Means over the steps."""
+        tokens = self._progress.tokens - self._start.tokens
+        values: dict[str, Any] = {
+            "seconds": self._progress.seconds,
+            "tokens": self._progress.tokens,
+            "tokens_per_second": tokens / max(1e-9, self.seconds()),
+            "skipped": self._skipped,
+        }
+        if self._losses:
+            loss = torch.stack(self._losses).mean(0).tolist()
+            values |= {"loss": sum(loss) / len(loss), "loss_forward": loss[0]}
+            if len(loss) > 1:
+                values["loss_backward"] = loss[1]
+            values["gradient_norm"] = float(torch.stack(self._norms).mean())
+        return values
+
+
+def _over_all(sums: Tensor, process: Process) -> Tensor:
+    """The sum over all processes."""
+    if process.size > 1:
+        dist.all_reduce(sums)
+    return sums
+
+
+def make_batches(recipe: Recipe, corpus: Corpus, share: Share) -> Batches:
+    """The batches a recipe asks for."""
+    settings, seed = recipe.batch, recipe.training.seed
+    if settings.order == "sentences":
+        return SentenceBatches(corpus, settings.tokens, seed, settings.max_length, share)
+    rows = max(1, settings.tokens // settings.steps)
+    rows -= rows % share.size
+    return StreamBatches(corpus, rows, settings.steps, seed, settings.order == "documents", share)
