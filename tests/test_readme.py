@@ -28,6 +28,9 @@ def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch):
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(tiny_folder / name, tmp_path)
     (tmp_path / "corpus.txt").write_text("The first line\n\nThe third line\n")
+    (tmp_path / "my-text.txt").write_text("The cat sat. The dog ran to the cat.\n" * 300)
+    (tmp_path / "my-valid.txt").write_text("The dog sat. The cat ran to the dog.\n" * 20)
+    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -45,9 +48,10 @@ def test_python_code_runs(readme, workplace, capsys):
 
 @pytest.mark.parametrize("readme", READMES)
 def test_commands_run(readme, workplace):
-    (commands,) = blocks(readme, "bash")
-    lines = [line for line in commands.splitlines() if line.strip()]
-    assert len(lines) >= 6
+    lines = [
+        line for block in blocks(readme, "bash") for line in block.splitlines() if line.strip()
+    ]
+    assert len(lines) >= 9
     for line in lines:
         line = line.replace("elmokit ", f"{sys.executable} -m elmokit ", 1)
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=workplace)
@@ -55,6 +59,7 @@ def test_commands_run(readme, workplace):
         assert done.stderr == ""
     assert (workplace / "vectors.hdf5").is_file()
     assert (workplace / "native-elmo/model.safetensors").is_file()
+    assert (workplace / "my-published-elmo/softmax.hdf5").is_file()
 
 
 def test_both_readmes_have_the_same_code():
