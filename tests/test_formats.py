@@ -574,3 +574,24 @@ def test_all_wrong_settings_at_once():
         ContextConfig(n_layers=0)
     with pytest.raises(ConfigError, match="3 weights"):
         ModelConfig.from_dict({"mix": {"weights": [1.0]}})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "share", "cosine"), [("float16", 0.55, 0.999999), ("int8", 0.35, 0.999)]
+)
+def test_smaller_files(tiny, tmp_path, dtype, share, cosine):
+    tiny.save(tmp_path / "whole")
+    tiny.save(tmp_path / "small", dtype=dtype)
+    sizes = [(tmp_path / n / "model.safetensors").stat().st_size for n in ("whole", "small")]
+    assert sizes[1] < share * sizes[0] + 6000  # and the names of the tensors
+    again = Elmo.load(tmp_path / "small", device="cpu")
+    a, b = tiny.encode("some words here", "all"), again.encode("some words here", "all")
+    cosines = (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1)
+    assert cosine < cosines.min() < 1
+    again.save(tmp_path / "again", dtype=dtype)  # rounding once more changes nothing
+    twice = Elmo.load(tmp_path / "again", device="cpu")
+    np.testing.assert_allclose(again.encode("some words"), twice.encode("some words"), atol=1e-6)
+    with pytest.raises(InputError, match="has float32 alone, not"):
+        tiny.save(tmp_path / "x", format="bilm-tf", dtype=dtype)
+    with pytest.raises(InputError, match="dtype must be float32, float16, int8, not 'int3'"):
+        tiny.save(tmp_path / "x", dtype="int3")

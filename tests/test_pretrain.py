@@ -329,6 +329,9 @@ def test_learns(text, tmp_path):
     assert any("tfevents" in name for name in names)
     kinds = [report["kind"] for report in reports(tmp_path / "run")]
     assert kinds.count("evaluation") == 3
+    shares = next(r["time"] for r in reports(tmp_path / "run") if "time" in r)
+    assert set(shares) == {"data", "token encoder", "context", "softmax", "optimizer"}
+    assert sum(shares.values()) == pytest.approx(1, abs=0.01)
     elmo = Elmo.load(tmp_path / "run" / "best", device="cpu")
     best = elmo.substitutes("the cat sees the dog in the house .".split(), 1, k=10)
     assert {word for word, _ in best} == set(NOUNS)
@@ -400,11 +403,11 @@ def test_resuming_gives_the_same_bits(text, tmp_path, order, monkeypatch):
 
     step, n = Trainer._step, []
 
-    def stop_sometimes(self, batch):
+    def stop_sometimes(self, *arguments):
         n.append(1)
         if len(n) in (7, 20):
             self.stop()
-        return step(self, batch)
+        return step(self, *arguments)
 
     monkeypatch.setattr(Trainer, "_step", stop_sometimes)
     assert run(text, tmp_path / "parts", settings) is None

@@ -17,7 +17,7 @@ import torch
 from elmokit.config import MixConfig, ModelConfig, published_size
 from elmokit.devices import choose_device, to_device
 from elmokit.errors import ConfigError, InputError, ModelNotFoundError, UnsupportedModelError
-from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, bundled_models, read_model
+from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, bundled_models, native, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.layers import LayerChoice, Layers
@@ -442,7 +442,14 @@ class Elmo:
         self.mix = ScalarMix(self.n_layers, mix.weights, mix.gamma, trainable=False)
         self.mix.to(self.device)
 
-    def save(self, folder: str | Path, *, format: str = "native", overwrite: bool = False) -> None:
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        format: str = "native",
+        overwrite: bool = False,
+        dtype: str = "float32",
+    ) -> None:
         """Write the model into a folder.
 
         Args:
@@ -450,10 +457,18 @@ class Elmo:
             format: native (config.json, model.safetensors, model card), or bilm-tf (options.json
                 and weights.hdf5, for AllenNLP and bilm-tf).
             overwrite: Replace what is there, once the new model is written whole.
+            dtype: float32, or, in the native format, float16 or int8 for a half or a quarter of
+                the size; the model is rounded by that, and runs in float32 all the same.
         """
         if format not in WRITERS:
             raise InputError(f"format must be one of {', '.join(WRITERS)}, not {format!r}")
-        WRITERS[format](self.checkpoint(), Path(folder).expanduser(), overwrite)
+        checkpoint, path = self.checkpoint(), Path(folder).expanduser()
+        if format == "native":
+            native.write(checkpoint, path, overwrite, dtype)
+        elif dtype != "float32":
+            raise InputError(f"the format {format} has float32 alone, not {dtype}")
+        else:
+            WRITERS[format](checkpoint, path, overwrite)
 
     def checkpoint(self) -> Checkpoint:
         """The model's parts as they are now."""

@@ -16,11 +16,14 @@ def convert(
     to: Annotated[str, typer.Option(help="native, or bilm-tf (HDF5, as AllenNLP reads it).")] = (
         "native"
     ),
+    dtype: Annotated[
+        str, typer.Option(help="float32, or for native float16 or int8: smaller files, rounded.")
+    ] = "float32",
     force: Annotated[bool, typer.Option("--force", help="Replace the folder if it is there.")] = (
         False
     ),
 ) -> None:
     """Write a model of any known format in ElmoKit's own or in the published one."""
     elmo = open_model(source, device="cpu")
-    elmo.save(folder, format=to, overwrite=force)
+    elmo.save(folder, format=to, overwrite=force, dtype=dtype)
     print(f"{folder}: {to}, {elmo.n_parameters:,} parameters, from {elmo.format}")

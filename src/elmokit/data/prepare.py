@@ -10,9 +10,12 @@ import hashlib
 import json
 import multiprocessing
 import os
+import sys
+import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -153,7 +156,8 @@ def _tokenise(
         waiting: deque[Future[_Piece]] = deque()
         try:
             for lines in pieces:
-                waiting.append(pool.submit(tokenise_lines, lines, options))
+                with _no_main_module():
+                    waiting.append(pool.submit(tokenise_lines, lines, options))
                 if len(waiting) > 2 * processes:
                     yield waiting.popleft().result()
             while waiting:
@@ -161,6 +165,17 @@ def _tokenise(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """While a process is started: else it would run the caller's script again, unless guarded."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _pieces(files: list[Path], advance: Callable[[int], None]) -> Iterator[list[str]]:

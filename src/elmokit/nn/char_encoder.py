@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -113,7 +114,7 @@ class CharEncoder(nn.Module):
         if self.convolutions:
             characters = self.character_embedding(ids)  # (W, C, character_dim)
             # the maximum comes before the activation: the same result, far fewer activations
-            x = self.activation(torch.cat([conv(characters) for conv in self.convolutions], -1))
+            x = self.activation(self._convolve(characters))
             for highway in self.highways:
                 x = highway(x)
             features.append(x)
@@ -121,6 +122,19 @@ class CharEncoder(nn.Module):
         if self.projection is not None:
             tokens = self.projection(tokens)
         return tokens.unflatten(0, shape) if len(shape) != 1 else tokens
+
+    def _convolve(self, characters: Tensor) -> Tensor:
+        """Maxima (W, F) of all filters over characters (W, C, character_dim)."""
+        convolutions = cast("list[Convolution]", list(self.convolutions))
+        if characters.shape[1] == self.config.max_characters:
+            return torch.cat([convolution(characters) for convolution in convolutions], -1)
+        # Words that were cut end in a whole window of padding, so that narrow filters lose nothing
+        # but padding when they are only put where the widest fits: one product for all of them.
+        widest = self.config.widest
+        weights = [F.pad(c.weight, (0, widest - c.width)) for c in convolutions]
+        windows = characters.unfold(1, widest, 1).flatten(2)  # (W, positions, dim · widest)
+        maxima = F.linear(windows, torch.cat(weights).flatten(1)).amax(1)
+        return maxima + torch.cat([c.bias for c in convolutions])
 
 
 def _embedding(n: int, dim: int) -> nn.Embedding:

@@ -19,6 +19,7 @@ from elmokit.nn.bilm import BiLM
 from elmokit.nn.softmax import FullSoftmax
 from elmokit.pretrain.losses import Negatives, adaptive_loss, full_loss, sampled_loss
 from elmokit.pretrain.recipe import SoftmaxSettings
+from elmokit.pretrain.stopwatch import Stopwatch
 from elmokit.text.characters import Alphabet
 
 States = list[tuple[Tensor, Tensor]]
@@ -180,14 +181,22 @@ class PretrainModel(nn.Module):
             self.softmax = FullSoftmax(size, width)
 
     def forward(
-        self, batch: DeviceBatch, table: WordTable, starts: States | None
+        self,
+        batch: DeviceBatch,
+        table: WordTable,
+        starts: States | None,
+        watch: Stopwatch | None = None,
     ) -> tuple[Tensor, States]:
         """Σ −log p of each direction (2,), and the states after the batch.
 
-        In training by the softmax trained with; in evaluation by the whole one.
+        In training by the softmax trained with; in evaluation by the whole one. The watch is told
+        where the time goes, on the way back too.
         """
         dropout = self.dropout if self.training else 0.0
         words = self._encode(batch, table)
+        if watch is not None:
+            watch.mark("token encoder")
+            watch.mark_on_the_way_back(words, "context")
         stacks = self.bilm.directions
         x = F.embedding(batch.inputs[: len(stacks)], words)  # (2, N, P)
         ragged = Ragged(batch.lengths, int(batch.lengths.max()), x.device)
@@ -203,7 +212,12 @@ class PretrainModel(nn.Module):
             x = rows
             finals.append((h.detach(), c.detach()))
         x = F.dropout(x, dropout) if dropout else x
+        if watch is not None:
+            watch.mark("context")
+            watch.mark_on_the_way_back(x, "softmax")
         losses = [self._loss(x[d], batch, d) for d in range(len(stacks))]
+        if watch is not None:
+            watch.mark("softmax")
         return torch.stack(losses), finals
 
     def _encode(self, batch: DeviceBatch, table: WordTable) -> Tensor:

@@ -69,7 +69,10 @@ class Reporter:
     def _event(self, kind: str, step: int, values: dict[str, Any]) -> None:
         if self._events is not None:
             for name, value in values.items():
-                self._events.add_scalar(f"{kind}/{name}", value, step)
+                if isinstance(value, dict):
+                    self._event(f"{kind}/{name}", step, value)
+                else:
+                    self._events.add_scalar(f"{kind}/{name}", value, step)
 
 
 def draw_training(folder: RunFolder) -> None:

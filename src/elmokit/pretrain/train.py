@@ -27,6 +27,7 @@ from elmokit.pretrain.optimizer import clip_gradients, make_optimizer, rate_at
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder
+from elmokit.pretrain.stopwatch import Stopwatch
 from elmokit.pretrain.vocabulary import code_words, target_rows
 from elmokit.text.vocabulary import Vocabulary
 
@@ -153,8 +154,13 @@ class Trainer:
         with self._stopping_well():
             next_evaluation = self._next(self._done())
             since, clock = _Since(self.progress), time.perf_counter()
+            watch: Stopwatch | None = None
             for batch in self._all_batches():
-                since.add(*self._step(batch))
+                if watch is not None:
+                    watch.mark("data")
+                since.add(*self._step(batch, watch))
+                if watch is not None:
+                    since.shares, watch = watch.shares(), None
                 self.progress.seconds += time.perf_counter() - clock
                 stop = self._agree()
                 finished = self._done() >= 1
@@ -170,6 +176,8 @@ class Trainer:
                 if finished or stop:
                     break
                 clock = time.perf_counter()
+                if since.wants_shares():
+                    watch = Stopwatch(self.process.device)
         return self._evaluate(reporter, None) if self._done() >= 1 else None
 
     def _agree(self) -> bool:
@@ -214,7 +222,9 @@ class Trainer:
                 yield batch
             self.progress.epoch, self.progress.batch = epoch + 1, 0
 
-    def _step(self, batch: DeviceBatch) -> tuple[Tensor, Tensor, bool]:
+    def _step(
+        self, batch: DeviceBatch, watch: Stopwatch | None = None
+    ) -> tuple[Tensor, Tensor, bool]:
         """One step: loss a token (2,), norm of the gradient, and whether it was taken."""
         rate = rate_at(self._done(), self.recipe.optimizer)
         for group in self.optimizer.param_groups:
@@ -222,10 +232,12 @@ class Trainer:
         if not batch.carried:
             self._states = None
         with torch.autocast(self.process.device.type, torch.bfloat16, enabled=self._autocast):
-            sums, states = self._runs(batch, self._table, self._states)
+            sums, states = self._runs(batch, self._table, self._states, watch)
         loss = sums.mean() / batch.total
         # gradients are averaged over processes, but the sum over all tokens is what is meant
         (loss * (self.process.size * self.recipe.optimizer.loss_scale)).backward()
+        if watch is not None:
+            watch.mark("token encoder")
         norm = clip_gradients(self.model, self.recipe.optimizer.clip_norm)
         each = _over_all(sums.detach(), self.process) / batch.total
         guess = math.log(len(self.vocabulary))
@@ -238,6 +250,8 @@ class Trainer:
             self._states = None
             self._skip(each, norm)
         self.optimizer.zero_grad(set_to_none=True)
+        if watch is not None:
+            watch.mark("optimizer")
         self.progress.tokens += batch.total
         return each, norm, taken
 
@@ -387,6 +401,8 @@ class _Since:
         self._losses: list[Tensor] = []
         self._norms: list[Tensor] = []
         self._skipped = 0
+        self.shares: dict[str, float] = {}
+        """Of each part of a step, its share of the time."""
 
     def add(self, loss: Tensor, norm: Tensor, taken: bool) -> None:
         """Count a step."""
@@ -395,6 +411,10 @@ class _Since:
             self._norms.append(norm)
         else:
             self._skipped += 1
+
+    def wants_shares(self) -> bool:
+        """Whether the next step is to be looked at: one in every report, when it runs smoothly."""
+        return not self.shares and len(self._losses) >= 3
 
     def seconds(self) -> float:
         """Time spent training."""
@@ -409,6 +429,8 @@ class _Since:
             "tokens_per_second": tokens / max(1e-9, self.seconds()),
             "skipped": self._skipped,
         }
+        if self.shares:
+            values["time"] = self.shares
         if self._losses:
             loss = torch.stack(self._losses).mean(0).tolist()
             values |= {"loss": sum(loss) / len(loss), "loss_forward": loss[0]}

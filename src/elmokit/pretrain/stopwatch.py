@@ -1,0 +1,46 @@
+"""Where the time of a step goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+class Stopwatch:
+    """Time by part of a step; a GPU is waited for at every mark, so that few steps have one.
+
+    Args:
+        device: Where the step runs.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def mark(self, part: str) -> None:
+        """Everything since the mark before was part of this."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        now = time.perf_counter()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
+        self._last = now
+
+    def mark_on_the_way_back(self, value: Tensor, part: str) -> None:
+        """The same when the gradient of a value is known."""
+        if value.requires_grad:
+            value.register_hook(self._hook(part))  # type: ignore[no-untyped-call]
+
+    def _hook(self, part: str) -> Callable[[Tensor], None]:
+        def hook(_: Tensor) -> None:
+            self.mark(part)
+
+        return hook
+
+    def shares(self) -> dict[str, float]:
+        """Share of each part."""
+        total = sum(self.seconds.values())
+        return {part: round(s / total, 4) for part, s in self.seconds.items()}
