@@ -17,12 +17,19 @@ import pytest
 import torch
 import zstandard
 
+import elmokit
 from elmokit import Elmo
 from elmokit.data.batches import BEGIN, END, SentenceBatches, Share, StreamBatches
 from elmokit.data.prepare import TextOptions, prepare
 from elmokit.data.text_files import find_files, read_lines
-from elmokit.errors import ConfigError, FormatError, InputError, OutputError
-from elmokit.nn import FullSoftmax
+from elmokit.errors import (
+    ConfigError,
+    FormatError,
+    InputError,
+    OutputError,
+    UnsupportedModelError,
+)
+from elmokit.nn import BiLM, FullSoftmax
 from elmokit.pretrain import losses
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.score import evaluate_model
@@ -661,3 +668,50 @@ def test_commands(cli, text, tmp_path):
     assert "unknown setting lr" in wrong.stderr
     wrong = cli("evaluate", tmp_path, text[1][0])
     assert wrong.returncode == 2
+
+
+# Transformers
+
+
+SIZES = {"n_layers": 2, "cell_dim": 48, "projection_dim": 16, "n_heads": 2}
+TRANSFORMER = {"context": {"kind": "transformer"} | SIZES}
+
+
+def test_a_transformer(text, tmp_path):
+    settings = recipe(model=SMALL["model"] | TRANSFORMER, training={"epochs": 6})
+    found = run(text, tmp_path / "run", settings)
+    assert found.mean < 5
+    elmo = Elmo.load(tmp_path / "run" / "best", device="cpu")
+    lines = [line.split() for line in text[1][0].read_text().splitlines()]
+    scored = elmo.perplexity(lines)
+    assert found.forward == pytest.approx(scored.forward, rel=1e-4)
+    assert found.backward == pytest.approx(scored.backward, rel=1e-4)
+    # a sentence's vectors are its own, whatever else is in the batch
+    lines = [line[: 1 + i % 9] for i, line in enumerate(lines)]
+    for line, layers in zip(lines, elmo.encode(lines, "all"), strict=True):
+        np.testing.assert_allclose(elmo.encode([line], "all")[0], layers, atol=1e-5)
+    with pytest.raises(InputError, match="no state to carry"):
+        elmo.encode(lines, state=elmokit.CarriedState())
+    with pytest.raises(InputError, match="is for LSTMs"):
+        Elmo.load(tmp_path / "run" / "best", device="cpu", quantize="int8")
+    with pytest.raises(UnsupportedModelError, match="holds LSTMs alone"):
+        elmo.save(tmp_path / "published", format="bilm-tf")
+
+
+def test_a_transformer_looks_one_way():
+    config = Recipe.from_dict({"model": TRANSFORMER}).model
+    bilm = BiLM(config)
+    for p in bilm.parameters():
+        torch.nn.init.normal_(p, 0, 0.3)
+    tokens, lengths = torch.randn(2, 7, 16), torch.tensor([7, 4])
+    with torch.no_grad():
+        before, _ = bilm(tokens, lengths)
+        tokens[0, 3, 0] += 1  # all of it would be normalised away
+        after, _ = bilm(tokens, lengths)
+    changed = (before - after).abs().amax(-1)[2:] > 1e-6  # the layers above the first
+    forward = ((before - after)[2, 0, :, :16].abs().amax(-1) > 1e-6).tolist()
+    backward = ((before - after)[2, 0, :, 16:].abs().amax(-1) > 1e-6).tolist()
+    assert forward == [False, False, False, True, True, True, True]
+    assert backward == [True, True, True, True, False, False, False]
+    assert not changed[:, 1].any()
+    assert (after[1:, 1, 4:] == 0).all()

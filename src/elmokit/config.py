@@ -79,12 +79,14 @@ class TokenEncoderConfig:
 
 @dataclass(frozen=True)
 class ContextConfig:
-    """The forward and backward LSTMs that read the sentence."""
+    """The forward and backward networks that read the sentence."""
 
+    kind: str = "lstm"
+    """lstm, ELMo's own, or transformer, which attends to what it has read so far."""
     n_layers: int = 2
-    """LSTM layers of each direction."""
+    """Layers of each direction."""
     cell_dim: int = 4096
-    """Width H of the memory cell."""
+    """Width H of the memory cell, or of a transformer's feed-forward layers."""
     projection_dim: int = 512
     """Width P of token vectors and of each direction's output."""
     cell_clip: float | None = 3.0
@@ -97,15 +99,25 @@ class ContextConfig:
     """Added to the forget gate when running, beside the stored bias."""
     bidirectional: bool = True
     """False for a forward language model alone."""
+    n_heads: int = 8
+    """Heads of attention, of a transformer."""
 
     def __post_init__(self) -> None:
         clips = [c for c in (self.cell_clip, self.proj_clip) if c is not None]
+        attends = self.kind == "transformer"
         check_rules(
             "context",
             [
                 (self.n_layers >= 1, "n_layers", "1 or more"),
                 (self.cell_dim >= 1, "cell_dim", "1 or more"),
                 (self.projection_dim >= 1, "projection_dim", "1 or more"),
+                (self.kind in ("lstm", "transformer"), "kind", "lstm or transformer"),
+                (self.n_heads >= 1, "n_heads", "1 or more"),
+                (
+                    not attends or self.projection_dim % (2 * max(1, self.n_heads)) == 0,
+                    "projection_dim",
+                    f"a multiple of twice the {self.n_heads} heads",
+                ),
                 (all(c > 0 for c in clips), "cell_clip and proj_clip", "above 0, or null"),
             ],
             self,

@@ -487,6 +487,8 @@ class Elmo:
 
     def _start(self, state: State) -> StartState:
         if isinstance(state, CarriedState):
+            if self.config.context.kind != "lstm":
+                raise InputError("a transformer has no state to carry; use the state zero")
             return state
         if isinstance(state, BiLMState):
             check_state(state, self.bilm)
@@ -539,6 +541,8 @@ class Elmo:
         needed = {"int8": "cpu", "bfloat16": "cuda"}
         if precision not in needed:
             raise InputError(f"quantize must be int8, bfloat16 or nothing, not {precision!r}")
+        if self.config.context.kind != "lstm":
+            raise InputError(f"{precision} is for LSTMs, and this model is a transformer")
         if self.device.type != needed[precision]:
             where = "the CPU" if precision == "int8" else "a GPU"
             raise InputError(f"{precision} is for {where}, and this model is on {self.device}")

@@ -69,6 +69,8 @@ class Senses:
 def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
     """Sentences of SemCor 3.0: every file under a folder tagfiles."""
     files = sorted(p for p in folder.rglob("*") if p.parent.name == "tagfiles" and p.is_file())
+    # the archive in circulation holds everything twice
+    files = list({(p.parent.parent.name, p.name): p for p in files}.values())
     if not files:
         raise InputError(f"there is no folder tagfiles with files under {folder}; give SemCor 3.0")
     for path in files:

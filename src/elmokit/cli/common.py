@@ -51,9 +51,10 @@ def open_model(
     )
 
 
-def layer_names(n_layers: int) -> list[str]:
+def layer_names(elmo: Elmo) -> list[str]:
     """Names of all layers for a table."""
-    return ["token layer", *(f"LSTM layer {k}" for k in range(1, n_layers))]
+    kind = "LSTM" if elmo.config.context.kind == "lstm" else "transformer"
+    return ["token layer", *(f"{kind} layer {k}" for k in range(1, elmo.n_layers))]
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:

@@ -42,10 +42,7 @@ def demo(
         "money 2 ~ river 2": (MONEY[1], RIVER[1]),
     }
     cosines = [word_similarity(elmo, a, b, "bank")[0].cosines for a, b in groups.values()]
-    rows = [
-        [name, *(f"{c[k]:.3f}" for c in cosines)]
-        for k, name in enumerate(layer_names(elmo.n_layers))
-    ]
+    rows = [[name, *(f"{c[k]:.3f}" for c in cosines)] for k, name in enumerate(layer_names(elmo))]
     print('\nHow alike "bank" is in two sentences (cosine):')
     print_table(["layer", *groups], rows)
     print(

@@ -35,7 +35,7 @@ def similarity(
     from elmokit.analysis.similarity import sentence_similarity, word_similarity
 
     elmo = open_model(model, options_file, weight_file, tokenizer, device)
-    names = layer_names(elmo.n_layers)
+    names = layer_names(elmo)
     if word is None:
         rows = [("sentences", sentence_similarity(elmo, first, second))]
     else:

@@ -127,6 +127,11 @@ def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None
             f"{checkpoint.source or 'this model'} reads code points or whole words, which the "
             "bilm-tf layout cannot hold; save it in the native format"
         )
+    if context.kind != "lstm":
+        raise UnsupportedModelError(
+            f"the bilm-tf layout holds LSTMs alone, and {checkpoint.source or 'this model'} is a "
+            f"{context.kind}; save it in the native format"
+        )
     if context.forget_bias != 1:
         raise UnsupportedModelError("the bilm-tf layout needs a forget bias of 1; save it natively")
     tensors = {k: v.detach().float().cpu() for k, v in checkpoint.tensors.items()}

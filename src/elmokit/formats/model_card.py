@@ -11,6 +11,8 @@ def model_card(checkpoint: Checkpoint, name: str) -> str:
     encoder, context = checkpoint.config.token_encoder, checkpoint.config.context
     filters = ", ".join(f"{width}:{count}" for width, count in encoder.filters)
     directions = "forward and backward" if context.bidirectional else "forward only"
+    kind = "LSTM" if context.kind == "lstm" else "transformer"
+    width = f"{context.cell_dim} cells" if kind == "LSTM" else f"feed-forward {context.cell_dim}"
     vocabulary = (
         f"{checkpoint.config.vocabulary_size:,} words"
         if checkpoint.config.vocabulary_size
@@ -24,8 +26,8 @@ An ELMo model saved by ElmoKit {__version__}.
 |---|---|
 | parameters without softmax | {checkpoint.n_parameters:,} |
 | vector width | {context.output_dim} |
-| layers | 1 token layer + {context.n_layers} LSTM layers, {directions} |
-| LSTM | {context.cell_dim} cells, projection {context.projection_dim} |
+| layers | 1 token layer + {context.n_layers} {kind} layers, {directions} |
+| {kind} | {width}, projection {context.projection_dim} |
 | clipping | cell {context.cell_clip}, projection {context.proj_clip} |
 | residual connections | {"yes" if context.skip_connections else "no"} |
 | characters | {encoder.alphabet}, at most {encoder.max_characters} a word |

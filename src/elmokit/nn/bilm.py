@@ -14,6 +14,7 @@ from elmokit import kernels
 from elmokit.config import ModelConfig
 from elmokit.nn.char_encoder import CharEncoder
 from elmokit.nn.lstm import ProjectedLSTM, State
+from elmokit.nn.transformer import TransformerBlock, run_direction
 
 
 @dataclass
@@ -54,7 +55,7 @@ class BiLMState:
 
 
 class BiLM(nn.Module):
-    """Token encoder and the two stacks of LSTMs, which never see each other."""
+    """Token encoder and the two stacks of layers, which never see each other."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -63,6 +64,11 @@ class BiLM(nn.Module):
         self.token_encoder = CharEncoder(config.token_encoder, context.projection_dim)
 
         def stack(reverse: bool) -> nn.ModuleList:
+            if context.kind == "transformer":
+                sizes = context.projection_dim, context.cell_dim, context.n_heads
+                return nn.ModuleList(
+                    TransformerBlock(*sizes, reverse) for _ in range(context.n_layers)
+                )
             return nn.ModuleList(
                 ProjectedLSTM(
                     context.projection_dim,
@@ -81,14 +87,17 @@ class BiLM(nn.Module):
 
     @property
     def directions(self) -> list[list[ProjectedLSTM]]:
-        """The stacks of LSTMs: forward, and backward where there is one."""
+        """The stacks of LSTMs: forward, and backward where there is one.
+
+        Of a transformer, its blocks, which have what is asked of LSTMs from outside.
+        """
         stacks = [self.forward_layers, self.backward_layers]
         return [cast("list[ProjectedLSTM]", list(s)) for s in stacks if s is not None]
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return self.directions[0][0].bias.device
+        return next(self.parameters()).device
 
     def zero_state(self, n: int) -> BiLMState:
         """The state before anything was read, for n sentences."""
@@ -117,13 +126,12 @@ class BiLM(nn.Module):
             outputs, forward half first. And the state after the sentences, of the layers run.
         """
         context = self.config.context
-        tokens = tokens.to(self.directions[0][0].bias.dtype)  # autocast may have made them smaller
+        tokens = tokens.to(next(self.parameters()).dtype)  # autocast may have made them smaller
         stacks = [stack[: context.n_layers if upto is None else upto] for stack in self.directions]
         starts = None if state is None else state.directions
-        skip = context.skip_connections
         sources = [tokens, *self.parameters(), *(state.tensors() if state is not None else ())]
         if torch.is_grad_enabled() and any(t.requires_grad for t in sources):
-            found, finals = kernels.run(stacks, tokens, lengths, starts, skip, None)
+            found, finals = self._run(stacks, tokens, lengths, starts, None)
             halves = [torch.stack([tokens, *(x.to(tokens.dtype) for x in half)]) for half in found]
             return torch.cat(halves, -1), BiLMState(finals)
         shape = (len(stacks[0]) + 1, *tokens.shape[:2], context.output_dim)
@@ -135,5 +143,26 @@ class BiLM(nn.Module):
             part[0] = tokens
         with torch.no_grad():
             places = [list(part[1:]) for part in parts]
-            _, finals = kernels.run(stacks, tokens, lengths, starts, skip, places)
+            _, finals = self._run(stacks, tokens, lengths, starts, places)
         return layers, BiLMState(finals)
+
+    def _run(
+        self,
+        stacks: list[list[ProjectedLSTM]],
+        tokens: Tensor,
+        lengths: Tensor,
+        starts: list[list[State]] | None,
+        places: list[list[Tensor]] | None,
+    ) -> tuple[list[list[Tensor]], list[list[State]]]:
+        """Arguments and results of :func:`elmokit.kernels.run`."""
+        context = self.config.context
+        if context.kind == "lstm":
+            return kernels.run(stacks, tokens, lengths, starts, context.skip_connections, places)
+        found = [
+            run_direction(cast("list[TransformerBlock]", stack), tokens, lengths)
+            for stack in stacks
+        ]
+        for layers, rooms in zip(found, places or [], strict=False):
+            for layer, room in zip(layers, rooms, strict=True):
+                room.copy_(layer)
+        return found, [[block.zero_state(len(tokens)) for block in stack] for stack in stacks]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from elmokit.kernels import gpu_steps, packed, steps_torch
 from elmokit.kernels.ragged import Ragged
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.softmax import FullSoftmax
+from elmokit.nn.transformer import TransformerBlock, run_blocks
 from elmokit.pretrain.losses import Negatives, adaptive_loss, full_loss, sampled_loss
 from elmokit.pretrain.recipe import SoftmaxSettings
 from elmokit.pretrain.stopwatch import Stopwatch
@@ -206,11 +208,14 @@ class PretrainModel(nn.Module):
         if gradients and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))
         finals: States = []
-        for rows, h, c in packed.run_rows(
-            stacks, x, ragged, starts, skip, gradients, steps, dropout
-        ):
-            x = rows
-            finals.append((h.detach(), c.detach()))
+        if self.config.context.kind == "transformer":
+            x = self._attend(x, ragged, dropout)
+        else:
+            for rows, h, c in packed.run_rows(
+                stacks, x, ragged, starts, skip, gradients, steps, dropout
+            ):
+                x = rows
+                finals.append((h.detach(), c.detach()))
         x = F.dropout(x, dropout) if dropout else x
         if watch is not None:
             watch.mark("context")
@@ -219,6 +224,15 @@ class PretrainModel(nn.Module):
         if watch is not None:
             watch.mark("softmax")
         return torch.stack(losses), finals
+
+    def _attend(self, x: Tensor, ragged: Ragged, dropout: float) -> Tensor:
+        """Top outputs (2, N, P) of a transformer; rows are in reading order already."""
+        outputs = []
+        for rows, stack in zip(x, self.bilm.directions, strict=True):
+            tokens = F.dropout(ragged.unpack(rows, reverse=False), dropout, dropout > 0)
+            top = run_blocks(cast("list[TransformerBlock]", stack), tokens, dropout)[-1]
+            outputs.append(ragged.pack(top, reverse=False))
+        return torch.stack(outputs)
 
     def _encode(self, batch: DeviceBatch, table: WordTable) -> Tensor:
         """Token vectors (W, P) of the distinct words."""

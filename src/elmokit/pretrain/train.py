@@ -106,7 +106,7 @@ class Trainer:
                 f"softmax.samples is {recipe.softmax.samples:,}, but the vocabulary has only "
                 f"{len(self.vocabulary):,} words; draw fewer, or use the full softmax"
             )
-        if not self.config.context.has_projection:
+        if self.config.context.kind == "lstm" and not self.config.context.has_projection:
             raise ConfigError(
                 "training needs a context.projection_dim that differs from context.cell_dim"
             )

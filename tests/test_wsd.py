@@ -1,0 +1,128 @@
+"""Senses of words: the files, the averages, the scores."""
+
+import numpy as np
+import pytest
+
+from elmokit.analysis.senses import Senses, TaggedSentence, Target, read_raganato, read_semcor
+from elmokit.analysis.wsd import SenseVectors, evaluate
+from elmokit.errors import FormatError, InputError
+
+SEMCOR = """<contextfile concordance=brown>
+<context filename=br-a01 paras=yes>
+<p pnum=1>
+<s snum=1>
+<wf cmd=ignore pos=DT>The</wf>
+<wf cmd=done rdf=group pos=NNP lemma=group wnsn=1 lexsn=1:03:00:: pn=group>Grand_Jury</wf>
+<wf cmd=done pos=VB lemma=say wnsn=1;2 lexsn=2:32:00::;2:32:01::>said</wf>
+<punc>``</punc>
+<wf cmd=done pos=JJ lemma=such wnsn=0 lexsn=5:00:01:specified:00>such</wf>
+</s>
+<s snum=2>
+<wf cmd=tag pos=NN>AT&amp;T</wf>
+</s>
+"""
+INDEX = """bank%1:14:00:: 08420278 2 11
+bank%1:17:01:: 09213565 1 25
+bank%2:40:00:: 02343595 1 0
+fast%3:00:01:: 00976508 1 5
+fast%5:00:00:hurried:00 00001111 2 1
+"""
+DATA = """<?xml version="1.0"?>
+<corpus><text id="d0"><sentence id="s0">
+<wf lemma="the" pos="DET">The</wf>
+<instance id="t0" lemma="river_bank" pos="NOUN">river bank</instance>
+<instance id="t1" lemma="bank" pos="NOUN">bank</instance>
+</sentence></text></corpus>"""
+
+
+def test_semcor(tmp_path):
+    for folder in ("a/brown1/tagfiles", "copy/brown1/tagfiles"):  # twice, as in circulation
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "br-a01").write_text(SEMCOR)
+    first, second = read_semcor(tmp_path)
+    assert first.tokens == ["The", "Grand", "Jury", "said", '"', "such"]
+    assert first.targets == [
+        Target(1, 3, "group", "NOUN", keys=("group%1:03:00::",)),
+        Target(3, 4, "say", "VERB", keys=("say%2:32:00::", "say%2:32:01::")),
+        Target(5, 6, "such", "ADJ", keys=("such%5:00:01:specified:00",)),
+    ]
+    assert second.tokens == ["AT&T"]
+    with pytest.raises(InputError, match="no folder tagfiles"):
+        list(read_semcor(tmp_path / "nowhere"))
+
+
+@pytest.fixture
+def senses(tmp_path):
+    (tmp_path / "index.sense").write_text(INDEX)
+    return Senses(tmp_path / "index.sense")
+
+
+def test_wordnet(senses, tmp_path):
+    assert senses.of("Bank", "NOUN") == ["bank%1:17:01::", "bank%1:14:00::"]
+    assert senses.of("fast", "ADJ") == ["fast%3:00:01::", "fast%5:00:00:hurried:00"]
+    assert senses.of("bank", "ADV") == []
+    (tmp_path / "wrong").write_text("no such thing")
+    with pytest.raises(InputError, match="is not WordNet's index.sense"):
+        Senses(tmp_path / "wrong")
+
+
+def test_raganato(tmp_path):
+    (tmp_path / "data.xml").write_text(DATA)
+    (tmp_path / "gold.txt").write_text("t0 river_bank%1:17:01::\nt1 a%1:: b%1::\n")
+    (sentence,) = read_raganato(tmp_path / "data.xml", tmp_path / "gold.txt")
+    assert sentence.tokens == ["The", "river", "bank", "bank"]
+    assert [(t.start, t.end, t.id, t.keys) for t in sentence.targets] == [
+        (1, 3, "t0", ("river_bank%1:17:01::",)),
+        (3, 4, "t1", ("a%1::", "b%1::")),
+    ]
+    (tmp_path / "data.xml").write_text(DATA[:-20])
+    with pytest.raises(InputError, match="cannot read"):
+        read_raganato(tmp_path / "data.xml")
+
+
+def sentence(text, *keys):
+    tokens = text.split()
+    at = tokens.index("bank")
+    return TaggedSentence(tokens, [Target(at, at + 1, "bank", "NOUN", keys=keys)])
+
+
+MONEY, RIVER = "bank%1:14:00::", "bank%1:17:01::"
+
+
+def test_nearest_average(tiny, senses, tmp_path):
+    train = [
+        sentence("deposit money in the bank now", MONEY),
+        sentence("take money from the bank today", MONEY),
+        sentence("the bank of the river", RIVER),
+    ]
+    vectors = SenseVectors.train(tiny, train)
+    assert sorted(vectors.keys) == [MONEY, RIVER]
+    layers = [tiny.encode(s.tokens and [s.tokens], "all")[0][:, s.targets[0].start] for s in train]
+    unit = [v / np.linalg.norm(v, axis=-1, keepdims=True) for v in layers]
+    mean = unit[0] + unit[1]
+    mean /= np.linalg.norm(mean, axis=-1, keepdims=True)
+    np.testing.assert_allclose(vectors.vectors[vectors.keys.index(MONEY)], mean, atol=1e-5)
+    # each sentence is nearest to its own average, but in the token layer all are alike
+    by_layer, first = evaluate(tiny, vectors, senses, train)
+    assert [score.f1 for score in by_layer[1:]] == [100, 100]
+    assert first.f1 == pytest.approx(100 / 3)
+    assert first.n == 3
+    assert by_layer[0].seen == 1
+    vectors.save(tmp_path / "senses.npz")
+    again = SenseVectors.load(tmp_path / "senses.npz")
+    assert again.keys == vectors.keys
+    np.testing.assert_allclose(again.vectors, vectors.vectors, atol=1e-3)
+    (tmp_path / "senses.npz").write_bytes(b"broken")
+    with pytest.raises(FormatError, match="holds no sense vectors"):
+        SenseVectors.load(tmp_path / "senses.npz")
+
+
+def test_first_sense_where_nothing_was_seen(tiny, senses):
+    vectors = SenseVectors.train(tiny, [sentence("a bank", "other%1:00:00::")])
+    by_layer, first = evaluate(tiny, vectors, senses, [sentence("the bank", RIVER)])
+    assert first.f1 == by_layer[2].f1 == 100
+    assert by_layer[0].seen == 0
+    with pytest.raises(InputError, match="no word of the text has a sense"):
+        SenseVectors.train(tiny, [])
+    with pytest.raises(InputError, match="right sense"):
+        evaluate(tiny, vectors, senses, [sentence("the bank")])
