@@ -352,7 +352,17 @@ def test_every_order_and_softmax(text, tmp_path, order, kind):
         softmax={"kind": kind, "samples": 10, "cutoffs": [8, 16]},
         training={"epochs": 4},
     )
-    assert run(text, tmp_path / "run", settings).mean < 6
+    found = run(text, tmp_path / "run", settings)
+    assert found.mean < 6
+    elmo = Elmo.load(tmp_path / "run" / "best", device="cpu")
+    lines = [line.split() for line in text[1][0].read_text().splitlines()]
+    assert elmo.perplexity(lines).mean == pytest.approx(found.mean, rel=1e-4)
+    assert len(elmo.substitutes(lines[0], 1, k=5)) == 5
+    again = evaluate_model(str(tmp_path / "run"), text[1], tokenized=True, device="cpu")
+    assert again.mean == pytest.approx(found.mean, rel=1e-4)
+    if kind == "adaptive":
+        with pytest.raises(UnsupportedModelError, match="no adaptive softmax"):
+            elmo.save(tmp_path / "published", format="bilm-tf")
 
 
 def test_the_papers_recipe(text, tmp_path):
@@ -582,13 +592,13 @@ def test_going_on_with_a_model(text, tmp_path):
 def test_rows_of_a_new_vocabulary(text, tmp_path):
     from elmokit.formats import read_model
     from elmokit.formats.checkpoint import SOFTMAX
-    from elmokit.pretrain.start import _from_model
+    from elmokit.pretrain.start import from_model
 
     run(text, tmp_path / "run", recipe())
     old = read_model(tmp_path / "run" / "best")
-    assert _from_model(old, ["unused"], False) is old
+    assert from_model(old, ["unused"], False, recipe()) is old
     words = ["<S>", "</S>", "<UNK>", "cats", "dog", "zebra"]
-    new = _from_model(old, words, True)
+    new = from_model(old, words, True, recipe())
     row = old.vocabulary.index("dog")
     for part in ("weight", "bias"):
         torch.testing.assert_close(
@@ -596,6 +606,10 @@ def test_rows_of_a_new_vocabulary(text, tmp_path):
         )
     assert new.tensors[SOFTMAX + "weight"].isfinite().all()
     new.check()
+    adaptive = recipe(softmax={"kind": "adaptive", "cutoffs": [2]})
+    with pytest.raises(ConfigError, match="has a full softmax, which softmax.kind=adaptive"):
+        from_model(old, words, False, adaptive)
+    assert from_model(old, words, True, adaptive).config.softmax_cutoffs == (2,)
 
 
 # What goes wrong
@@ -651,7 +665,8 @@ def test_bad_text(text, tmp_path):
 
 
 def test_folders_that_are_in_use(text, tmp_path):
-    run(text, tmp_path / "run", recipe(training={"epochs": 1}))
+    first = run(text, tmp_path / "run", recipe(training={"epochs": 1}))
+    assert run(text, tmp_path / "run", recipe(), resume=True) == first  # nothing is left to do
     with pytest.raises(OutputError, match="holds a run already; add --resume"):
         run(text, tmp_path / "run", recipe())
     with pytest.raises(FormatError, match="not the folder of a run"):

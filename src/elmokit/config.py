@@ -159,6 +159,8 @@ class ModelConfig:
     """How raw strings are split into tokens: a name of elmokit.text.tokenizers."""
     vocabulary_size: int = 0
     """Words of the softmax; 0 for a model without one."""
+    softmax_cutoffs: tuple[int, ...] = ()
+    """Where the clusters of an adaptive softmax begin; none for a full one."""
     mix: MixConfig = field(default_factory=MixConfig)
 
     def __post_init__(self) -> None:
@@ -168,6 +170,12 @@ class ModelConfig:
             [
                 (self.vocabulary_size >= 0, "vocabulary_size", "0 or more"),
                 (n_weights in (0, n_layers), "mix", f"{n_layers} weights, one a layer"),
+                (
+                    list(self.softmax_cutoffs) == sorted(set(self.softmax_cutoffs))
+                    and all(0 < c < self.vocabulary_size - 1 for c in self.softmax_cutoffs),
+                    "softmax_cutoffs",
+                    "rising, and below the vocabulary's size",
+                ),
             ],
             self,
         )

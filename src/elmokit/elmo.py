@@ -27,7 +27,7 @@ from elmokit.inference.states import CarriedState, StartState, check_state
 from elmokit.kernels.cpu_products import check_int8
 from elmokit.nn.bilm import BiLM, BiLMState
 from elmokit.nn.scalar_mix import ScalarMix
-from elmokit.nn.softmax import FullSoftmax
+from elmokit.nn.softmax import make_softmax
 from elmokit.progress import DelayedProgress
 from elmokit.text.tokenizers import Tokenizer, get_tokenizer, tokenize_all
 from elmokit.text.vocabulary import Vocabulary
@@ -70,8 +70,8 @@ class Elmo:
         with torch.device("meta"):
             self.bilm = BiLM(self.config)
             softmax = None
-            if n := self.config.vocabulary_size:
-                softmax = FullSoftmax(n, self.config.context.projection_dim)
+            if self.config.vocabulary_size:
+                softmax = make_softmax(self.config)
         _fill(self.bilm, checkpoint.tensors, "")
         self.mix = ScalarMix(
             self.n_layers, self.config.mix.weights, self.config.mix.gamma, trainable=False

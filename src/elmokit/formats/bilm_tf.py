@@ -132,6 +132,10 @@ def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None
             f"the bilm-tf layout holds LSTMs alone, and {checkpoint.source or 'this model'} is a "
             f"{context.kind}; save it in the native format"
         )
+    if checkpoint.config.softmax_cutoffs:
+        raise UnsupportedModelError(
+            "the bilm-tf layout has no adaptive softmax; save the model in the native format"
+        )
     if context.forget_bias != 1:
         raise UnsupportedModelError("the bilm-tf layout needs a forget bias of 1; save it natively")
     tensors = {k: v.detach().float().cpu() for k, v in checkpoint.tensors.items()}

@@ -11,7 +11,7 @@ from torch import Tensor
 from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, ShapeError
 from elmokit.nn.bilm import BiLM
-from elmokit.nn.softmax import FullSoftmax
+from elmokit.nn.softmax import make_softmax
 from elmokit.text.characters import Alphabet, CodepointAlphabet, Utf8Alphabet
 
 SOFTMAX = "softmax."
@@ -62,8 +62,8 @@ class Checkpoint:
         """Name and shape of every tensor the config calls for."""
         with torch.device("meta"):
             shapes = {k: tuple(v.shape) for k, v in BiLM(self.config).state_dict().items()}
-            if n := self.config.vocabulary_size:
-                softmax = FullSoftmax(n, self.config.context.projection_dim)
+            if self.config.vocabulary_size:
+                softmax = make_softmax(self.config)
                 shapes |= {SOFTMAX + k: tuple(v.shape) for k, v in softmax.state_dict().items()}
         return shapes
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from elmokit.errors import InputError
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.states import StartState
-from elmokit.nn.softmax import FullSoftmax
+from elmokit.nn.softmax import Softmax
 from elmokit.text.vocabulary import Vocabulary
 
 Floats = npt.NDArray[np.float32]
@@ -55,7 +55,7 @@ class Perplexity:
 class LanguageModel:
     """A biLM's engine with its softmax and vocabulary."""
 
-    def __init__(self, engine: Engine, softmax: FullSoftmax, vocabulary: Vocabulary) -> None:
+    def __init__(self, engine: Engine, softmax: Softmax, vocabulary: Vocabulary) -> None:
         self.engine, self.softmax, self.vocabulary = engine, softmax, vocabulary
 
     def score(
@@ -110,7 +110,7 @@ class LanguageModel:
         ]
 
     def _halves(self, top: Tensor) -> tuple[Tensor, Tensor | None]:
-        width = self.softmax.weight.shape[1]
+        width = self.softmax.input_dim
         return top[:, :width], top[:, width:] if top.shape[1] > width else None
 
     def _score_sentence(self, tokens: list[str], top: Tensor) -> Score:

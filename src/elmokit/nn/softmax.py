@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.config import ModelConfig
+
 _LOGITS = 1 << 26  # logits held at a time: 256 MiB of float32, however large V
 
 
@@ -21,6 +23,7 @@ class FullSoftmax(nn.Module):
 
     def __init__(self, vocabulary_size: int, input_dim: int) -> None:
         super().__init__()
+        self.input_dim = input_dim
         self.weight = nn.Parameter(torch.empty(vocabulary_size, input_dim))
         self.bias = nn.Parameter(torch.empty(vocabulary_size))
         self.reset_parameters()
@@ -46,3 +49,46 @@ class FullSoftmax(nn.Module):
             picked = logits.gather(-1, targets[start : start + rows, None]).squeeze(-1)
             scores.append(picked - torch.logsumexp(logits, -1))
         return torch.cat(scores)
+
+
+class AdaptiveSoftmax(nn.Module):
+    """Frequent words one by one, rare ones in clusters with shorter vectors (Grave et al. 2017).
+
+    Args:
+        vocabulary_size: V, the number of words, most frequent first.
+        input_dim: P.
+        cutoffs: Where the clusters begin.
+    """
+
+    def __init__(self, vocabulary_size: int, input_dim: int, cutoffs: tuple[int, ...]) -> None:
+        super().__init__()
+        self.input_dim = input_dim
+        # each cluster's vectors are so much shorter than those before, but of 8 numbers at least
+        shorter = min(4.0, max(1.0, (input_dim / 8) ** (1 / len(cutoffs))))
+        self.inner = nn.AdaptiveLogSoftmaxWithLoss(
+            input_dim, vocabulary_size, list(cutoffs), shorter, head_bias=True
+        )
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Log-probabilities (N, V) for h (N, P)."""
+        return self.inner.log_prob(h)
+
+    def score(self, h: Tensor, targets: Tensor) -> Tensor:
+        """Log-probabilities (N,) of given words (N,), some rows at a time."""
+        rows = max(1, _LOGITS // (2 * self.inner.head_size))
+        scores = [h.new_zeros(0)]
+        for start in range(0, len(h), rows):
+            part = slice(start, start + rows)
+            scores.append(self.inner(h[part], targets[part]).output)
+        return torch.cat(scores)
+
+
+Softmax = FullSoftmax | AdaptiveSoftmax
+
+
+def make_softmax(config: ModelConfig) -> Softmax:
+    """The softmax a model's config calls for."""
+    size, width = config.vocabulary_size, config.context.projection_dim
+    if config.softmax_cutoffs:
+        return AdaptiveSoftmax(size, width, config.softmax_cutoffs)
+    return FullSoftmax(size, width)

@@ -17,7 +17,7 @@ from elmokit.devices import to_device
 from elmokit.kernels import gpu_steps, packed, steps_torch
 from elmokit.kernels.ragged import Ragged
 from elmokit.nn.bilm import BiLM
-from elmokit.nn.softmax import FullSoftmax
+from elmokit.nn.softmax import AdaptiveSoftmax, make_softmax
 from elmokit.nn.transformer import TransformerBlock, run_blocks
 from elmokit.pretrain.losses import Negatives, adaptive_loss, full_loss, sampled_loss
 from elmokit.pretrain.recipe import SoftmaxSettings
@@ -172,15 +172,7 @@ class PretrainModel(nn.Module):
         super().__init__()
         self.config, self.kind, self.dropout = config, softmax.kind, dropout
         self.bilm = BiLM(config)
-        size, width = config.vocabulary_size, config.context.projection_dim
-        self.softmax: FullSoftmax | nn.AdaptiveLogSoftmaxWithLoss
-        if softmax.kind == "adaptive":
-            cutoffs = [c for c in softmax.cutoffs if c < size - 1] or [size // 2]
-            # each cluster's vectors are that much shorter than those before; 8 numbers at least
-            shorter = min(4.0, max(1.0, (width / 8) ** (1 / len(cutoffs))))
-            self.softmax = nn.AdaptiveLogSoftmaxWithLoss(width, size, cutoffs, shorter, True)
-        else:
-            self.softmax = FullSoftmax(size, width)
+        self.softmax = make_softmax(config)
 
     def forward(
         self,
@@ -245,8 +237,8 @@ class PretrainModel(nn.Module):
 
     def _loss(self, h: Tensor, batch: DeviceBatch, direction: int) -> Tensor:
         targets = batch.targets[direction]
-        if isinstance(self.softmax, nn.AdaptiveLogSoftmaxWithLoss):
-            return adaptive_loss(self.softmax, h, targets)
+        if isinstance(self.softmax, AdaptiveSoftmax):
+            return adaptive_loss(self.softmax.inner, h, targets)
         if self.kind == "sampled" and self.training:
             return sampled_loss(self.softmax, h, targets, *batch.negatives[direction])
         return full_loss(self.softmax, h, targets)

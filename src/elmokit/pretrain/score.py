@@ -57,7 +57,8 @@ def evaluate_model(
 
 
 def _network(checkpoint: Checkpoint) -> PretrainModel:
-    network = PretrainModel(checkpoint.config, SoftmaxSettings("full"), 0.0)
+    kind = "adaptive" if checkpoint.config.softmax_cutoffs else "full"
+    network = PretrainModel(checkpoint.config, SoftmaxSettings(kind), 0.0)
     network.load_state_dict(
         {
             k if k.startswith(SOFTMAX) else f"bilm.{k}": v.float()

@@ -17,10 +17,10 @@ from elmokit.config import TokenEncoderConfig
 from elmokit.data.corpus import Corpus
 from elmokit.data.prepare import TextOptions, prepare
 from elmokit.devices import choose_device
+from elmokit.errors import ConfigError
 from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.nn.bilm import BiLM
-from elmokit.nn.softmax import FullSoftmax
 from elmokit.pretrain.evaluate import Evaluation
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.reports import Reporter
@@ -116,8 +116,13 @@ def _base(recipe: Recipe, train: Corpus, init_from: str | None, new_vocabulary: 
     """Sizes, vocabulary and weights to start from."""
     words = choose_words(train, recipe.text.vocabulary_size, recipe.text.min_count)
     if init_from is not None:
-        return _from_model(read_model(init_from), words, new_vocabulary)
-    config = replace(recipe.model, vocabulary_size=len(words), tokenizer=_tokenizer_of(recipe))
+        return from_model(read_model(init_from), words, new_vocabulary, recipe)
+    config = replace(
+        recipe.model,
+        vocabulary_size=len(words),
+        softmax_cutoffs=_cutoffs(recipe, len(words)),
+        tokenizer=_tokenizer_of(recipe),
+    )
     if recipe.encoder == "char_cnn":
         return Checkpoint(config, {}, words)
     known = ["<oov>", "<bos>", "<eos>", *words[len(MARKS) :]]
@@ -133,19 +138,36 @@ def _base(recipe: Recipe, train: Corpus, init_from: str | None, new_vocabulary: 
     return Checkpoint(config, {}, words, list(_CHARACTERS), known)
 
 
+def _cutoffs(recipe: Recipe, size: int) -> tuple[int, ...]:
+    if recipe.softmax.kind != "adaptive":
+        return ()
+    return tuple(c for c in recipe.softmax.cutoffs if c < size - 1) or (size // 2,)
+
+
 def _tokenizer_of(recipe: Recipe) -> str:
     return "whitespace" if recipe.text.tokenized else recipe.text.tokenizer
 
 
-def _from_model(model: Checkpoint, words: list[str], new_vocabulary: bool) -> Checkpoint:
+def from_model(
+    model: Checkpoint, words: list[str], new_vocabulary: bool, recipe: Recipe
+) -> Checkpoint:
     """A model to go on with, its vocabulary kept or changed."""
+    adaptive = bool(model.config.softmax_cutoffs)
     if model.vocabulary is not None and not new_vocabulary:
+        if adaptive != (recipe.softmax.kind == "adaptive"):
+            kept = "an adaptive" if adaptive else "a full"
+            raise ConfigError(
+                f"the model has {kept} softmax, which softmax.kind={recipe.softmax.kind} cannot go "
+                "on with; choose another kind, or --new-vocabulary"
+            )
         return model
-    config = replace(model.config, vocabulary_size=len(words))
+    cutoffs = _cutoffs(recipe, len(words))
+    config = replace(model.config, vocabulary_size=len(words), softmax_cutoffs=cutoffs)
     tensors = {k: v for k, v in model.tensors.items() if not k.startswith(SOFTMAX)}
     changed = replace(model, config=config, vocabulary=words, tensors=tensors)
-    softmax = new_softmax(model, words, changed)
-    changed.tensors |= {SOFTMAX + name: value for name, value in softmax.items()}
+    if not (adaptive or cutoffs or model.vocabulary is None):
+        softmax = new_softmax(model, words, changed)
+        changed.tensors |= {SOFTMAX + name: value for name, value in softmax.items()}
     return changed
 
 
@@ -153,13 +175,10 @@ def _from_model(model: Checkpoint, words: list[str], new_vocabulary: bool) -> Ch
 def new_softmax(model: Checkpoint, words: Sequence[str], changed: Checkpoint) -> dict[str, Tensor]:
     """Rows for a new vocabulary: those of shared words kept, the others guessed from characters.
 
-    The guess is the linear map from token vectors to rows that fits the shared words best. Without
-    a softmax to learn it from, all rows are fresh.
+    The guess is the linear map from token vectors to rows that fits the shared words best.
     """
+    assert model.vocabulary is not None
     width = model.config.context.projection_dim
-    fresh = FullSoftmax(len(words), width)
-    if model.vocabulary is None:
-        return dict(fresh.state_dict())
     old_row = {word: i for i, word in enumerate(model.vocabulary)}
     old_weight = model.tensors[SOFTMAX + "weight"].float()
     old_bias = model.tensors[SOFTMAX + "bias"].float()

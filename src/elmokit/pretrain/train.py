@@ -18,9 +18,8 @@ from torch import distributed as dist
 from elmokit.data.batches import Batches, SentenceBatches, Share, StreamBatches, ahead
 from elmokit.data.corpus import Corpus
 from elmokit.errors import ConfigError, ElmoKitError, FormatError
-from elmokit.formats import native
+from elmokit.formats import native, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
-from elmokit.nn.softmax import FullSoftmax
 from elmokit.pretrain.evaluate import Evaluation, evaluate
 from elmokit.pretrain.model import BatchMaker, DeviceBatch, PretrainModel, States, WordTable
 from elmokit.pretrain.optimizer import clip_gradients, make_optimizer, rate_at
@@ -141,21 +140,24 @@ class Trainer:
         return table, BatchMaker(table, rows, self.recipe.softmax, size, seed, device)
 
     def _start_from(self, tensors: dict[str, Tensor]) -> None:
-        """Take over weights; those of a softmax of another kind stay fresh."""
-        names = {f"bilm.{k}": v for k, v in tensors.items() if not k.startswith(SOFTMAX)}
-        if isinstance(self.model.softmax, FullSoftmax):
-            names |= {k: v for k, v in tensors.items() if k.startswith(SOFTMAX)}
+        """Take over weights; a softmax that they lack stays fresh."""
+        names = {k if k.startswith(SOFTMAX) else f"bilm.{k}": v for k, v in tensors.items()}
         self.model.load_state_dict(self.model.state_dict() | names)
 
     # Running
 
     def run(self, reporter: Reporter) -> Evaluation | None:
-        """Train to the end, or until told to stop; the last evaluation, where it got so far."""
+        """Train to the end, or until told to stop.
+
+        Returns:
+            How good the best model is; None if the end was not reached.
+        """
         with self._stopping_well():
             next_evaluation = self._next(self._done())
             since, clock = _Since(self.progress), time.perf_counter()
             watch: Stopwatch | None = None
-            for batch in self._all_batches():
+            batches = self._all_batches() if self._done() < 1 else iter(())
+            for batch in batches:
                 if watch is not None:
                     watch.mark("data")
                 since.add(*self._step(batch, watch))
@@ -178,7 +180,13 @@ class Trainer:
                 clock = time.perf_counter()
                 if since.wants_shares():
                     watch = Stopwatch(self.process.device)
-        return self._evaluate(reporter, None) if self._done() >= 1 else None
+        return self._finish(reporter) if self._done() >= 1 else None
+
+    def _finish(self, reporter: Reporter) -> Evaluation | None:
+        """The best model on the whole of the validation text."""
+        if self.process.is_first and self.folder.best.is_dir():
+            self._start_from(read_model(self.folder.best).tensors)
+        return self._evaluate(reporter, None)
 
     def _agree(self) -> bool:
         """Whether to stop; all processes go by the first one's clock and signals."""
@@ -307,10 +315,9 @@ class Trainer:
             **values,
         )
         reporter.evaluation(self.progress.step, values)
-        if found.mean <= self.progress.best:
+        if max_tokens is not None and found.mean <= self.progress.best:
             self.progress.best = found.mean
-            if isinstance(self.model.softmax, FullSoftmax):
-                native.write(self.checkpoint(), self.folder.best, overwrite=True)
+            native.write(self.checkpoint(), self.folder.best, overwrite=True)
         return found
 
     # Keeping
