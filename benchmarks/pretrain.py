@@ -1,0 +1,87 @@
+"""How fast ElmoKit trains, and where the time goes.
+
+    python benchmarks/pretrain.py TEXT [--sizes small medium original] [--minutes 2] [--write]
+
+TEXT is files or folders as for ``elmokit pretrain``; a tenth of a per cent is enough to evaluate on,
+as the perplexity does not matter here. Each size is trained for some minutes with its default
+settings: published clipping, character CNN included, sampled softmax, both directions, every
+position counted once. --write stores the table as benchmarks/results/pretrain.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from cpu import HERE, processor
+
+import elmokit
+from elmokit.data.prepare import TextOptions, prepare
+from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.start import pretrain
+
+PARTS = ("data", "token encoder", "context", "softmax", "optimizer")
+
+
+def main() -> None:
+    """Train, print, and store if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("text", nargs="+", type=Path)
+    parser.add_argument("--sizes", nargs="+", default=["small", "medium", "original"])
+    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--tokens", type=int, help="tokens of a batch; the default if left out")
+    parser.add_argument("--write", action="store_true", help="store the table")
+    arguments = parser.parse_args()
+    where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        started = time.perf_counter()
+        corpus = prepare(arguments.text, data / "train", TextOptions())
+        seconds = time.perf_counter() - started
+        valid = Path(folder) / "valid.txt"
+        valid.write_text("A sentence to evaluate on .\n" * 100)
+        lines = [
+            f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
+            f"{platform.python_version()}, one {where}, {os.cpu_count()} processors, "
+            f"{datetime.date.today()}. {corpus.n_tokens:,} tokens, prepared at "
+            f"{corpus.n_tokens / seconds:,.0f} tokens/s.",
+            "",
+            "| | tokens/s | " + " | ".join(PARTS) + " |",
+            "|---|---|" + "---|" * len(PARTS),
+        ]
+        for size in arguments.sizes:
+            out = Path(folder) / size
+            values: dict[str, Any] = {
+                "model": {"size": size},
+                "training": {"minutes": arguments.minutes, "evaluate_every": 1.0},
+            }
+            if arguments.tokens:
+                values["batch"] = {"tokens": arguments.tokens}
+            pretrain(arguments.text, [valid], out, Recipe.from_dict(values), data=data)
+            lines.append(row(size, out))
+            print("\n".join(lines), flush=True)
+    if arguments.write:
+        (HERE / "results" / "pretrain.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def row(size: str, out: Path) -> str:
+    """Speed over the whole run but its first report, and shares of the time."""
+    reports = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    reports = [r for r in reports if r["kind"] == "training"]
+    first, last = reports[0], reports[-1]
+    speed = (last["tokens"] - first["tokens"]) / max(1e-9, last["seconds"] - first["seconds"])
+    shares = [r["time"] for r in reports[1:] if "time" in r] or [reports[0].get("time", {})]
+    means = [sum(s.get(part, 0) for s in shares) / len(shares) for part in PARTS]
+    return f"| {size} | {speed:,.0f} | " + " | ".join(f"{m:.0%}" for m in means) + " |"
+
+
+if __name__ == "__main__":
+    main()
