@@ -2,10 +2,9 @@
 
     python benchmarks/pretrain.py TEXT [--sizes small medium original] [--minutes 2] [--write]
 
-TEXT is files or folders as for ``elmokit pretrain``; a tenth of a per cent is enough to evaluate on,
-as the perplexity does not matter here. Each size is trained for some minutes with its default
-settings: published clipping, character CNN included, sampled softmax, both directions, every
-position counted once. --write stores the table as benchmarks/results/pretrain.md.
+TEXT is files or folders as for ``elmokit pretrain``. Each size is trained for some minutes with its
+default settings: published clipping, character CNN included, sampled softmax, both directions,
+every position counted once. --write stores the table as benchmarks/results/pretrain.md.
 """
 
 from __future__ import annotations

@@ -3,6 +3,12 @@
 On a CPU its passes are those of PyTorch, so that all the rest is tested on any machine.
 """
 
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -174,6 +180,18 @@ def test_what_is_no_number_stays_so(device):
     assert outputs[0][0].isnan().all()
 
 
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+def test_the_kernels_in_triton_s_interpreter():
+    script = Path(__file__).parent / "interpreted.py"
+    done = subprocess.run(
+        [sys.executable, script],
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "all right\n", done.stderr
+
+
 def test_frozen_weights():
     stacks = make_stacks(2, 2, 4, 8, (3.0, 3.0))
     tokens = torch.randn(3, 5, 4, requires_grad=True)
@@ -268,7 +286,7 @@ def test_autocast_gradients(dtype):
 @gpu_only
 def test_without_triton(monkeypatch, caplog):
     kernels.gpu_steps.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "elmokit.kernels.steps_triton", None)
+    monkeypatch.setitem(sys.modules, "elmokit.kernels.steps_triton", None)
     monkeypatch.delattr(kernels, "steps_triton", raising=False)
     try:
         elmo = Elmo.random("small", device="cuda")
