@@ -1,5 +1,6 @@
 """Pretraining: batches, softmaxes, the loop, resuming, several processes, the way in and out."""
 
+import errno
 import gzip
 import itertools
 import json
@@ -662,6 +663,44 @@ def test_bad_text(text, tmp_path):
         run(text, tmp_path / "e", recipe(softmax={"kind": "sampled"}))
     with pytest.raises(ConfigError, match="differs from context.cell_dim"):
         run(text, tmp_path / "f", recipe(model={"context": {"cell_dim": 16, "projection_dim": 16}}))
+
+
+def test_a_given_vocabulary(text, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("</S>\n<S>\n<UNK>\nthe\n.\nin\ncat\ndog\n")
+    found = run(text, tmp_path / "run", recipe(), vocabulary=path)
+    assert 0.3 < found.unknown_rate < 0.6
+    elmo = Elmo.load(tmp_path / "run" / "best", device="cpu")
+    assert elmo.vocabulary.words[:2] == ("</S>", "<S>")
+    lines = [line.split() for line in text[1][0].read_text().splitlines()]
+    assert elmo.perplexity(lines).mean == pytest.approx(found.mean, rel=1e-4)
+    path.write_text("</S>\n<S>\n<UNK>\nthe\nthe\n")
+    with pytest.raises(FormatError, match="words.txt: the vocabulary has 1 words more than once"):
+        run(text, tmp_path / "twice", recipe(), vocabulary=path)
+    path.write_text("the\n")
+    with pytest.raises(FormatError, match="has no line <S> or </S> or <UNK>"):
+        run(text, tmp_path / "none", recipe(), vocabulary=path)
+
+
+def test_no_room_on_the_disk(text, tmp_path, monkeypatch):
+    """The run stops with a clear word, and what was saved before is still there."""
+    save, calls = torch.save, []
+
+    def full(state, file):
+        calls.append(1)
+        if len(calls) == 3:
+            file.write(b"half of it")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(state, file)
+
+    monkeypatch.setattr(torch, "save", full)
+    settings = recipe(training={"epochs": 2, "save_every": 0.0})
+    with pytest.raises(OutputError, match="last.pt.*continue with --resume"):
+        run(text, tmp_path / "run", settings)
+    monkeypatch.undo()
+    assert run(text, tmp_path / "run", settings, resume=True) is not None
+    run(text, tmp_path / "whole", settings)
+    assert same_weights(tmp_path / "whole", tmp_path / "run")
 
 
 def test_folders_that_are_in_use(text, tmp_path):

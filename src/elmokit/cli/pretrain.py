@@ -50,6 +50,10 @@ def pretrain(
         bool,
         typer.Option("--new-vocabulary", help="With --init-from: predict this text's own words."),
     ] = False,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(help="The words to predict, one a line, instead of the text's own."),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a run that was stopped.")
     ] = False,
@@ -68,6 +72,8 @@ def pretrain(
     """
     from elmokit.pretrain.start import pretrain as run
 
+    if init_from is not None and size is not None:
+        raise InputError("with --init-from the model's own size counts; leave out --size")
     settings = _recipe(recipe, size, setting or [])
     text_changes: dict[str, Any] = {"tokenizer": tokenizer, "vocabulary_size": vocabulary_size}
     if tokenized:
@@ -82,6 +88,7 @@ def pretrain(
         resume=resume,
         init_from=init_from,
         new_vocabulary=new_vocabulary,
+        vocabulary=vocabulary,
         data=data,
         device=device,
         processes=processes,

@@ -16,8 +16,9 @@ from torch import distributed as dist
 from elmokit.config import TokenEncoderConfig
 from elmokit.data.corpus import Corpus
 from elmokit.data.prepare import TextOptions, prepare
+from elmokit.data.text_files import read_lines
 from elmokit.devices import choose_device
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, FormatError
 from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.nn.bilm import BiLM
@@ -27,6 +28,7 @@ from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder
 from elmokit.pretrain.train import Process, Trainer
 from elmokit.pretrain.vocabulary import MARKS, choose_words
+from elmokit.text.vocabulary import Vocabulary
 
 _CHARACTERS = ("<pad>", "<oov>", "<bow>", "<eow>")
 """What an alphabet of words alone still has to have."""
@@ -41,6 +43,7 @@ def pretrain(
     resume: bool = False,
     init_from: str | None = None,
     new_vocabulary: bool = False,
+    vocabulary: Path | None = None,
     data: Path | None = None,
     device: str | None = None,
     processes: int | None = None,
@@ -56,6 +59,8 @@ def pretrain(
         resume: Go on with a run that was stopped.
         init_from: A model to start from, in any known format; its sizes count.
         new_vocabulary: With init_from, predict the words of this text instead of the model's own.
+        vocabulary: The words to predict, a file with one a line, most frequent first, <S>, </S> and
+            <UNK> among them; None for the most frequent ones of the text.
         data: Where the text as numbers is kept, to be used again; None for a folder of the run.
         device: Where to train; None for a GPU where there is one.
         processes: How many tokenise; None for as many as there are processors.
@@ -78,7 +83,8 @@ def pretrain(
         _wait(process)
         train = prepare(paths, place / "train", text)
         held_out = prepare(valid, place / "valid", text)
-        base = _base(recipe, train, init_from, new_vocabulary)
+        words = _words(recipe, train, vocabulary)
+        base = _base(recipe, words, init_from, new_vocabulary or vocabulary is not None)
         quiet = (lambda _: None) if not process.is_first else say
         if process.is_first:
             folder.write("vocabulary.txt", "".join(w + "\n" for w in base.vocabulary or []))
@@ -112,9 +118,22 @@ def _n_parameters(base: Checkpoint) -> int:
         return sum(p.numel() for p in BiLM(base.config).parameters())
 
 
-def _base(recipe: Recipe, train: Corpus, init_from: str | None, new_vocabulary: bool) -> Checkpoint:
+def _words(recipe: Recipe, train: Corpus, path: Path | None) -> list[str]:
+    """The words to predict."""
+    if path is None:
+        return choose_words(train, recipe.text.vocabulary_size, recipe.text.min_count)
+    words = [line for line in read_lines(path) if line]
+    try:
+        Vocabulary(words)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
+    return words
+
+
+def _base(
+    recipe: Recipe, words: list[str], init_from: str | None, new_vocabulary: bool
+) -> Checkpoint:
     """Sizes, vocabulary and weights to start from."""
-    words = choose_words(train, recipe.text.vocabulary_size, recipe.text.min_count)
     if init_from is not None:
         return from_model(read_model(init_from), words, new_vocabulary, recipe)
     config = replace(
@@ -125,7 +144,7 @@ def _base(recipe: Recipe, train: Corpus, init_from: str | None, new_vocabulary: 
     )
     if recipe.encoder == "char_cnn":
         return Checkpoint(config, {}, words)
-    known = ["<oov>", "<bos>", "<eos>", *words[len(MARKS) :]]
+    known = ["<oov>", "<bos>", "<eos>", *(word for word in words if word not in MARKS)]
     encoder = TokenEncoderConfig(
         filters=(),
         n_highway=0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -22,6 +23,13 @@ class Vocabulary:
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
         self._id = {word: i for i, word in enumerate(self.words)}
+        if len(self._id) < len(self.words):
+            counts = Counter(self.words)
+            twice = [word for word, n in counts.items() if n > 1]
+            raise FormatError(
+                f"the vocabulary has {len(twice)} words more than once, such as "
+                f"{', '.join(map(repr, twice[:3]))}; every word must be there once"
+            )
         special = (self.begin, self.end, self.unknown)
         if missing := [word for word in special if word not in self._id]:
             raise FormatError(
