@@ -3,11 +3,13 @@
 The interpreter lacks the GPU's own tanh, so that a formula stands in for it.
 """
 
+import torch
 import triton
 import triton.language as tl
 
 import test_packed
-from elmokit.kernels import steps_triton
+import test_softmax_passes
+from elmokit.kernels import softmax_triton, steps_triton
 
 
 @triton.jit
@@ -22,4 +24,6 @@ for directions in (1, 2):
     test_packed.test_both_clips_active(directions, "cpu")
 test_packed.test_sentences_without_tokens("cpu")
 test_packed.test_what_is_no_number_stays_so("cpu")
+for dtype in (torch.float32, torch.bfloat16):
+    test_softmax_passes.check(softmax_triton, dtype, "cpu")
 print("all right")

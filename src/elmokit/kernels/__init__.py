@@ -10,7 +10,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from elmokit.kernels import cpu, packed
+from elmokit.kernels import cpu, packed, softmax_torch
 from elmokit.kernels.parallel import run_all
 from elmokit.nn.lstm import ProjectedLSTM, State
 
@@ -113,3 +113,12 @@ def gpu_steps(device: torch.device) -> ModuleType | None:
         )
         return None
     return steps_triton
+
+
+def softmax_steps(device: torch.device) -> ModuleType:
+    """What turns logits into losses and gradients: fused on a GPU where that works."""
+    if gpu_steps(device) is None:
+        return softmax_torch
+    from elmokit.kernels import softmax_triton
+
+    return softmax_triton

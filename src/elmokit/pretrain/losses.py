@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
+from elmokit.kernels import softmax_steps
 from elmokit.nn.softmax import FullSoftmax
 
 _LOGITS = {"cpu": 1 << 22, "cuda": 1 << 29}  # held at a time
@@ -22,7 +23,7 @@ _LOGITS = {"cpu": 1 << 22, "cuda": 1 << 29}  # held at a time
 
 def full_loss(softmax: FullSoftmax, h: Tensor, targets: Tensor) -> Tensor:
     """Σ −log p of targets (N,) for h (N, P), over the whole vocabulary."""
-    return _apply(_Full, h, softmax.weight, softmax.bias, targets)
+    return _apply(h, softmax.weight, softmax.bias, targets, None, None)
 
 
 def sampled_loss(
@@ -39,8 +40,8 @@ def sampled_loss(
     """
     weight, bias = softmax.weight, softmax.bias
     chosen, chosen_bias = weight[negatives], bias[negatives] - log_q[negatives]
-    own, own_bias = weight[targets], bias[targets] - log_q[targets]
-    return _apply(_Sampled, h, chosen, chosen_bias, own, own_bias, targets, negatives)
+    own = (h.float() * weight[targets]).sum(-1) + bias[targets] - log_q[targets]
+    return _apply(h, chosen, chosen_bias, targets, negatives, own)
 
 
 class Negatives:
@@ -90,8 +91,8 @@ def _adaptive_part(softmax: nn.AdaptiveLogSoftmaxWithLoss, h: Tensor, targets: T
     return -softmax(h, targets).output.float().sum()
 
 
-def _apply(function: Any, *arguments: Tensor) -> Tensor:
-    loss: Tensor = function.apply(*arguments)
+def _apply(*arguments: Tensor | None) -> Tensor:
+    loss: Tensor = _Softmax.apply(*arguments)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -101,95 +102,56 @@ def _dtype(h: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else h.dtype
 
 
-class _Full(torch.autograd.Function):
+class _Softmax(torch.autograd.Function):
     """The gradients are made on the way forward, group by group, while the logits are at hand."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        needed = any(ctx.needs_input_grad[:3])
-        dtype = _dtype(h)
-        h_, weight_ = h.to(dtype), weight.to(dtype)
-        total = h.new_zeros((), dtype=torch.float32)
-        d_h = torch.empty_like(h_) if needed else None
-        d_weight = torch.zeros_like(weight, dtype=torch.float32) if needed else None
-        d_bias = torch.zeros_like(bias, dtype=torch.float32) if needed else None
-        rows = max(1, _LOGITS[h.device.type] // len(weight))
-        for start in range(0, len(h), rows):
-            part = slice(start, start + rows)
-            logits = torch.mm(h_[part], weight_.t()).float().add_(bias)
-            norm = torch.logsumexp(logits, -1, keepdim=True)
-            own = targets[part, None]
-            total += (norm - logits.gather(1, own)).sum()
-            if d_h is None or d_weight is None or d_bias is None:
-                continue
-            shares = logits.sub_(norm).exp_()
-            shares.scatter_add_(1, own, -torch.ones_like(norm))
-            d_bias += shares.sum(0)
-            shares_ = shares.to(dtype)
-            d_h[part] = torch.mm(shares_, weight_)
-            d_weight += torch.mm(shares_.t(), h_[part])
-        if d_h is not None and d_weight is not None and d_bias is not None:
-            ctx.save_for_backward(d_h.to(h.dtype), d_weight.to(weight.dtype), d_bias.to(bias.dtype))
-        return total
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        d_h, d_weight, d_bias = ctx.saved_tensors
-        return d_h * scale.to(d_h.dtype), d_weight * scale, d_bias * scale, None
-
-
-class _Sampled(torch.autograd.Function):
-    """Likewise, over the drawn words and each row's own."""
 
     @staticmethod
     def forward(
         ctx: Any,
         h: Tensor,
-        chosen: Tensor,
-        chosen_bias: Tensor,
-        own: Tensor,
-        own_bias: Tensor,
+        weight: Tensor,
+        bias: Tensor,
         targets: Tensor,
-        negatives: Tensor,
+        ids: Tensor | None,
+        own: Tensor | None,
     ) -> Tensor:
-        needed = any(ctx.needs_input_grad[:5])
+        """Σ of losses; arguments as of :func:`elmokit.kernels.softmax_torch.cross_entropy`."""
+        needed = any(ctx.needs_input_grad)
+        cross_entropy = softmax_steps(h.device).cross_entropy
         dtype = _dtype(h)
-        h_, chosen_ = h.to(dtype), chosen.to(dtype)
-        mine = (h.float() * own.float()).sum(-1) + own_bias.float()
+        h_, weight_, bias_ = h.to(dtype), weight.to(dtype), bias.float()
+        own_ = None if own is None else own.float()
+        width = h.shape[1]
+        # a column of ones gives the bias's gradient along with the weights'
+        with_one = torch.cat([h_, h_.new_ones(len(h), 1), h_.new_zeros(len(h), 7)], 1)
         total = h.new_zeros((), dtype=torch.float32)
-        d_h = torch.empty_like(h_) if needed else None
-        d_chosen = torch.zeros_like(chosen, dtype=torch.float32) if needed else None
-        d_bias = torch.zeros_like(chosen_bias, dtype=torch.float32) if needed else None
-        d_mine = torch.empty_like(mine) if needed else None
-        rows = max(1, _LOGITS[h.device.type] // len(chosen))
+        d_h = torch.empty_like(h_)
+        d_weight = torch.zeros(len(weight), width + 8, device=h.device)
+        d_own = None if own_ is None else torch.empty_like(own_)
+        rows = max(1, _LOGITS[h.device.type] // len(weight))
         for start in range(0, len(h), rows):
             part = slice(start, start + rows)
-            logits = torch.mm(h_[part], chosen_.t()).float().add_(chosen_bias)
-            logits.masked_fill_(targets[part, None] == negatives, -math.inf)
-            norm = torch.logaddexp(torch.logsumexp(logits, -1), mine[part])
-            total += (norm - mine[part]).sum()
-            if d_h is None or d_chosen is None or d_bias is None or d_mine is None:
-                continue
-            d_mine[part] = (mine[part] - norm).exp() - 1
-            shares = logits.sub_(norm[:, None]).exp_()
-            d_bias += shares.sum(0)
-            shares_ = shares.to(dtype)
-            d_h[part] = torch.mm(shares_, chosen_)
-            d_chosen += torch.mm(shares_.t(), h_[part])
-        if d_h is not None and d_chosen is not None and d_bias is not None and d_mine is not None:
-            d_h = d_h.float() + d_mine[:, None] * own.float()
-            d_own = d_mine[:, None] * h.float()
+            logits = torch.mm(h_[part], weight_.t())
+            mine = None if own_ is None else own_[part]
+            losses, d_mine = cross_entropy(logits, bias_, targets[part], ids, mine, needed)
+            total += losses.sum()
+            if needed:
+                d_h[part] = torch.mm(logits, weight_)
+                d_weight += torch.mm(logits.t(), with_one[part])
+                if d_own is not None and d_mine is not None:
+                    d_own[part] = d_mine
+        if needed:
             ctx.save_for_backward(
                 d_h.to(h.dtype),
-                d_chosen.to(chosen.dtype),
-                d_bias.to(chosen_bias.dtype),
-                d_own.to(own.dtype),
-                d_mine.to(own_bias.dtype),
+                d_weight[:, :width].to(weight.dtype),
+                d_weight[:, width].to(bias.dtype),
+                *([] if own is None or d_own is None else [d_own.to(own.dtype)]),
             )
         return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        return (*(g * scale.to(g.dtype) for g in ctx.saved_tensors), None, None)
+        """Gradients of h, weight, bias and own."""
+        d_h, d_weight, d_bias, *d_own = (g * scale.to(g.dtype) for g in ctx.saved_tensors)
+        return d_h, d_weight, d_bias, None, None, d_own[0] if d_own else None

@@ -84,8 +84,14 @@ def pretrain(
         train = prepare(paths, place / "train", text)
         held_out = prepare(valid, place / "valid", text)
         words = _words(recipe, train, vocabulary)
-        base = _base(recipe, words, init_from, new_vocabulary or vocabulary is not None)
         quiet = (lambda _: None) if not process.is_first else say
+        if recipe.softmax.kind == "sampled" and recipe.softmax.samples > len(words) // 2:
+            quiet(
+                f"the vocabulary has only {len(words):,} words, so that none are drawn: the full "
+                "softmax is used"
+            )
+            recipe = replace(recipe, softmax=replace(recipe.softmax, kind="full"))
+        base = _base(recipe, words, init_from, new_vocabulary or vocabulary is not None)
         if process.is_first:
             folder.write("vocabulary.txt", "".join(w + "\n" for w in base.vocabulary or []))
             quiet(_summary(recipe, base, train, process))

@@ -100,11 +100,6 @@ class Trainer:
         self.folder, self.process, self.progress = folder, process, Progress()
         self._valid = valid
         settings, device = recipe.training, process.device
-        if recipe.softmax.kind == "sampled" and recipe.softmax.samples >= len(self.vocabulary):
-            raise ConfigError(
-                f"softmax.samples is {recipe.softmax.samples:,}, but the vocabulary has only "
-                f"{len(self.vocabulary):,} words; draw fewer, or use the full softmax"
-            )
         if self.config.context.kind == "lstm" and not self.config.context.has_projection:
             raise ConfigError(
                 "training needs a context.projection_dim that differs from context.cell_dim"
