@@ -232,3 +232,14 @@ def test_public_names():
         "BiLM", "BiLMState", "CharEncoder", "ElmoEmbedding", "ElmoOutput", "FullSoftmax",
         "ProjectedLSTM", "ScalarMix",
     ]  # fmt: skip
+
+
+def test_convolutions_at_once(tiny):
+    """What a GPU does; words that were cut give the same."""
+    encoder = tiny.bilm.token_encoder
+    words = ["a", "", "word", "x" * 20, "日本"]
+    ids = torch.from_numpy(tiny.alphabet.encode(words))
+    assert ids.shape[1] < 50
+    characters = encoder.character_embedding(ids)
+    expected = torch.cat([convolution(characters) for convolution in encoder.convolutions], -1)
+    torch.testing.assert_close(encoder.convolve_at_once(characters), expected)
