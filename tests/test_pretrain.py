@@ -93,7 +93,7 @@ def test_files_of_every_kind(tmp_path):
     (folder / "a.txt").write_bytes(b"\xef\xbb\xbf" + lines.replace(b"\n", b"\r\n"))
     (folder / "b.gz").write_bytes(gzip.compress(lines))
     (folder / "c.xz").write_bytes(lzma.compress(lines))
-    (folder / "d.zst").write_bytes(zstandard.compress(lines))
+    (folder / "d.zst").write_bytes(zstandard.compress(lines[:5]) + zstandard.compress(lines[5:]))
     (folder / ".hidden").write_bytes(b"\xff")
     files = find_files([folder])
     assert [f.name for f in files] == ["a.txt", "b.gz", "c.xz", "d.zst"]
@@ -109,6 +109,11 @@ def test_files_of_every_kind(tmp_path):
         ("a.xz", lzma.compress(b"x" * 10_000)[:-20], "is it complete"),
         ("a.xz", b"no such thing", "is it complete"),
         ("a.zst", b"no such thing", "is it complete"),
+        (
+            "a.zst",
+            zstandard.compress(random.Random(0).randbytes(10_000).hex().encode())[:-20],
+            "is it",
+        ),
     ],
 )
 def test_broken_files(tmp_path, name, data, message):
@@ -142,12 +147,13 @@ def test_prepared_text(tmp_path):
 def test_several_processes_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("elmokit.data.prepare._PIECE", 2000)
     path = tmp_path / "text"
-    path.write_text("\n".join(sentences(300)))
+    path.write_text("\n".join(sentences(200)) + "\n\n" + "\n".join(sentences(100)))
     one = prepare([path], tmp_path / "one", TextOptions(), 1)
     two = prepare([path], tmp_path / "two", TextOptions(), 2)
     for name in one.FILES[1:]:
         assert (one.folder / name).read_bytes() == (two.folder / name).read_bytes()
     assert one.n_tokens == 300 * 9
+    assert one.documents.tolist() == [0, 200]  # however the pieces fall
 
 
 def test_damaged_corpus(tmp_path):
@@ -590,6 +596,20 @@ def test_going_on_with_a_model(text, tmp_path):
     assert first.mean < 6
 
 
+def test_going_on_with_fewer_words_than_are_drawn(text, tmp_path):
+    """It is the model's vocabulary that counts, not that of the new text."""
+    run(text, tmp_path / "first", recipe(training={"epochs": 1}))
+    other = tmp_path / "other.txt"
+    other.write_text("\n".join(f"word{i} word{i + 1} the cat" for i in range(300)))
+    said = []
+    settings = recipe(softmax={"kind": "sampled", "samples": 40}, training={"epochs": 1})
+    pretrain([other], text[1], tmp_path / "run", settings, device="cpu", say=said.append,
+             init_from=str(tmp_path / "first" / "best"))  # fmt: skip
+    assert "only 26 words" in said[0]
+    with pytest.raises(ConfigError, match="40 words cannot be drawn from 26"):
+        losses.Negatives(26, 40)
+
+
 def test_rows_of_a_new_vocabulary(text, tmp_path):
     from elmokit.formats import read_model
     from elmokit.formats.checkpoint import SOFTMAX
@@ -716,6 +736,18 @@ def test_folders_that_are_in_use(text, tmp_path):
         run(text, tmp_path / "run", recipe())
     with pytest.raises(FormatError, match="not the folder of a run"):
         run(text, tmp_path / "other", recipe(), resume=True)
+    before = (tmp_path / "run" / "vocabulary.txt").read_text()
+    kept = text[0][0].read_text()
+    text[0][0].write_text(kept.replace("cat", "cut"))
+    with pytest.raises(InputError, match="text is not what it was"):
+        run(text, tmp_path / "run", recipe(), resume=True)
+    assert (tmp_path / "run" / "vocabulary.txt").read_text() == before
+    text[0][0].write_text(kept)
+    (tmp_path / "run" / "last.pt").unlink()  # as if it had been killed before saving
+    assert run(text, tmp_path / "run", recipe(training={"epochs": 1}), resume=True) is not None
+    with pytest.raises(InputError, match="there is no file"):
+        run(([tmp_path / "nowhere"], text[1]), tmp_path / "again", recipe())
+    assert run(text, tmp_path / "again", recipe(training={"epochs": 1})) is not None
     (tmp_path / "run" / "last.pt").write_bytes(b"broken")
     with pytest.raises(FormatError, match="is damaged"):
         run(text, tmp_path / "run", recipe(), resume=True)

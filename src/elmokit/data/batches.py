@@ -109,11 +109,12 @@ class SentenceBatches:
         return _side_by_side(self._corpus, self._starts[mine], self._lengths[mine], total)
 
     def _plan(self, epoch: int) -> list[Numbers]:
-        if self._planned[0] != epoch:
+        planned, batches = self._planned  # at once, as another thread may ask for another epoch
+        if planned != epoch:
             rng = np.random.default_rng([self._seed, epoch])
             order = rng.permutation(len(self._starts))
             positions = np.cumsum(self._lengths[order] + 1)
-            batches: list[Numbers] = []
+            batches = []
             group = self._GROUP * self._batch_tokens
             edges = np.searchsorted(positions, np.arange(group, positions[-1], group))
             for part in np.split(order, edges):
@@ -125,7 +126,7 @@ class SentenceBatches:
                 batches += [b for b in np.split(part, cuts) if len(b) >= self._share.size]
             rng.shuffle(batches)
             self._planned = (epoch, batches)
-        return self._planned[1]
+        return batches
 
 
 def one_after_another(corpus: Corpus, batch_tokens: int) -> SentenceBatches:
@@ -191,7 +192,8 @@ class StreamBatches:
 
     def _order(self, epoch: int) -> tuple[Numbers, Numbers]:
         """The sentences one after another, and where each ends, its mark included."""
-        if self._ordered is None or self._ordered[0] != epoch:
+        ordered = self._ordered
+        if ordered is None or ordered[0] != epoch:
             rng = np.random.default_rng([self._seed, epoch])
             if self._documents:
                 bounds = np.append(self._corpus.documents, len(self._corpus))
@@ -200,8 +202,9 @@ class StreamBatches:
                 )
             else:
                 order = rng.permutation(len(self._corpus))
-            self._ordered = (epoch, order, np.cumsum(self._corpus.lengths[order] + 1))
-        return self._ordered[1:]
+            ordered = (epoch, order, np.cumsum(self._corpus.lengths[order] + 1))
+            self._ordered = ordered
+        return ordered[1:]
 
 
 def _cut(corpus: Corpus, max_length: int) -> tuple[Numbers, Numbers]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import cached_property
 from pathlib import Path
@@ -57,6 +58,14 @@ class Corpus:
     def words(self) -> list[str]:
         """Every word, by its number."""
         return (self.folder / "words.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells this text from any other."""
+        found = hashlib.sha256((self.folder / "words.txt").read_bytes())
+        for numbers in (self.counts, self.lengths, self.documents):
+            found.update(np.ascontiguousarray(numbers).data)
+        return found.hexdigest()
 
     @cached_property
     def starts(self) -> Numbers:

@@ -143,21 +143,21 @@ def _renumber(source: Path, target: Path, place: npt.NDArray[np.int32]) -> None:
 
 
 def _tokenise(
-    pieces: Iterator[list[str]], options: TextOptions, processes: int, size: int
+    pieces: Iterator[tuple[list[str], bool]], options: TextOptions, processes: int, size: int
 ) -> Iterator[_Piece]:
     """Tokenised pieces in the order of the text, by several processes if that is worth it."""
     if processes == 1 or size < _PIECE:
-        for lines in pieces:
-            yield tokenise_lines(lines, options)
+        for lines, fresh in pieces:
+            yield tokenise_lines(lines, options, fresh)
         return
     # spawned, not forked: the caller may have threads, which a fork does not survive
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context) as pool:
         waiting: deque[Future[_Piece]] = deque()
         try:
-            for lines in pieces:
+            for lines, fresh in pieces:
                 with _no_main_module():
-                    waiting.append(pool.submit(tokenise_lines, lines, options))
+                    waiting.append(pool.submit(tokenise_lines, lines, options, fresh))
                 if len(waiting) > 2 * processes:
                     yield waiting.popleft().result()
             while waiting:
@@ -178,28 +178,34 @@ def _no_main_module() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _pieces(files: list[Path], advance: Callable[[int], None]) -> Iterator[list[str]]:
+def _pieces(files: list[Path], advance: Callable[[int], None]) -> Iterator[tuple[list[str], bool]]:
+    """Lines in pieces, and whether the first line of each begins a document."""
     lines: list[str] = []
-    n = 0
+    n, fresh = 0, True
     for path in files:
         for line in read_lines(path, advance):
             lines.append(line)
             n += len(line) + 1
             if n >= _PIECE:
-                yield lines
-                lines, n = [], 0
+                yield lines, fresh
+                lines, n, fresh = [], 0, not line.strip()
         lines.append("")  # a file ends a document
-    yield lines
+    yield lines, fresh
 
 
-def tokenise_lines(lines: Sequence[str], options: TextOptions) -> _Piece:
-    """The sentences of some lines, as numbers of their distinct words."""
+def tokenise_lines(lines: Sequence[str], options: TextOptions, fresh: bool = True) -> _Piece:
+    """The sentences of some lines, as numbers of their distinct words.
+
+    Args:
+        lines: A piece of text.
+        options: How to read it.
+        fresh: Whether a document begins with it.
+    """
     split = get_tokenizer("whitespace" if options.tokenized else options.tokenizer)
     number: dict[str, int] = {}
     tokens: list[int] = []
     lengths: list[int] = []
     documents: list[int] = []
-    fresh = True
     for line in lines:
         if not line or line.isspace():
             fresh = True

@@ -8,7 +8,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, Any, cast
 
 from elmokit.errors import InputError, MissingExtraError
 
@@ -75,4 +75,36 @@ def _unpack_zstandard(path: Path, raw: IO[bytes]) -> IO[bytes]:
         import zstandard
     except ImportError as error:
         raise MissingExtraError("zstandard", "pretrain", f"reading {path}") from error
-    return zstandard.open(cast(BinaryIO, raw), "rb")
+    return cast(IO[bytes], io.BufferedReader(_ZstandardReader(raw, zstandard), 1 << 20))
+
+
+class _ZstandardReader(io.RawIOBase):
+    """Unpacked bytes, and an error where the file ends too early, which the package lets pass."""
+
+    def __init__(self, raw: IO[bytes], package: Any) -> None:
+        self._raw, self._package = raw, package
+        self._object, self._ready, self._begun = self._new(), b"", False
+
+    def _new(self) -> Any:
+        return self._package.ZstdDecompressor().decompressobj()
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, or part of it."""
+        while not self._ready:
+            packed = self._object.unused_data if self._object.eof else b""
+            if self._object.eof:  # one file may hold several frames
+                self._object, self._begun = self._new(), bool(packed)
+            packed = packed or self._raw.read(1 << 17)
+            if not packed:
+                if self._begun:
+                    raise EOFError("it ends too early")
+                return 0
+            self._begun = True
+            self._ready = self._object.decompress(packed)
+        n = min(len(buffer), len(self._ready))
+        buffer[:n], self._ready = self._ready[:n], self._ready[n:]
+        return n

@@ -74,6 +74,8 @@ class CharEncoder(nn.Module):
         self.projection = (
             nn.Linear(features, output_dim) if config.word_dim or features != output_dim else None
         )
+        if not self.convolutions:  # nothing is read by it then
+            self.character_embedding.requires_grad_(False)
         self.activation = {"relu": torch.relu, "tanh": torch.tanh}[config.activation]
         self.reset_parameters()
 

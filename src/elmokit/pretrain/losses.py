@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
+from elmokit.errors import ConfigError
 from elmokit.kernels import softmax_steps
 from elmokit.nn.softmax import FullSoftmax
 
@@ -53,6 +54,8 @@ class Negatives:
     """
 
     def __init__(self, vocabulary_size: int, samples: int) -> None:
+        if samples >= vocabulary_size:
+            raise ConfigError(f"{samples:,} words cannot be drawn from {vocabulary_size:,}")
         self._n, self._samples = vocabulary_size, samples
         rank = np.arange(vocabulary_size)
         self._log_not = np.log1p(-np.log1p(1 / (rank + 1)) / math.log(vocabulary_size + 1))
@@ -92,7 +95,8 @@ def _adaptive_part(softmax: nn.AdaptiveLogSoftmaxWithLoss, h: Tensor, targets: T
 
 
 def _apply(*arguments: Tensor | None) -> Tensor:
-    loss: Tensor = _Softmax.apply(*arguments)  # type: ignore[no-untyped-call]
+    gradients = torch.is_grad_enabled()  # which the function itself cannot see
+    loss: Tensor = _Softmax.apply(*arguments, gradients)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -114,9 +118,9 @@ class _Softmax(torch.autograd.Function):
         targets: Tensor,
         ids: Tensor | None,
         own: Tensor | None,
+        needed: bool,
     ) -> Tensor:
         """Σ of losses; arguments as of :func:`elmokit.kernels.softmax_torch.cross_entropy`."""
-        needed = any(ctx.needs_input_grad)
         cross_entropy = softmax_steps(h.device).cross_entropy
         dtype = _dtype(h)
         h_, weight_, bias_ = h.to(dtype), weight.to(dtype), bias.float()
@@ -154,4 +158,4 @@ class _Softmax(torch.autograd.Function):
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of h, weight, bias and own."""
         d_h, d_weight, d_bias, *d_own = (g * scale.to(g.dtype) for g in ctx.saved_tensors)
-        return d_h, d_weight, d_bias, None, None, d_own[0] if d_own else None
+        return d_h, d_weight, d_bias, None, None, d_own[0] if d_own else None, None

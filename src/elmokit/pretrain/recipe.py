@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,6 +130,7 @@ class OptimizerSettings:
                 (self.weight_decay >= 0, "weight_decay", "0 or more"),
                 (all(0 <= b < 1 for b in self.betas), "betas", "from 0 to below 1"),
                 (self.clip_norm > 0, "clip_norm", "above 0"),
+                (self.accumulator >= 0, "accumulator", "0 or more"),
                 (self.loss_scale > 0, "loss_scale", "above 0"),
             ],
             self,
@@ -159,7 +161,7 @@ class TrainingSettings:
         check_rules(
             "training",
             [
-                (self.epochs > 0, "epochs", "above 0"),
+                (0 < self.epochs < math.inf, "epochs", "above 0, and finite"),
                 (self.minutes is None or self.minutes > 0, "minutes", "above 0"),
                 (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
                 (self.seed >= 0, "seed", "0 or more"),

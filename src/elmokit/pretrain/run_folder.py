@@ -54,7 +54,7 @@ class RunFolder:
 
     def begin(self, recipe: Recipe) -> None:
         """Make the folder, which must not hold another run."""
-        if (self.path / "recipe.json").exists():
+        if self.checkpoint.exists():
             raise OutputError(
                 f"{self.path} holds a run already; add --resume to continue it, or choose another "
                 "folder"
@@ -62,6 +62,14 @@ class RunFolder:
         with clear_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             self.write("recipe.json", json.dumps(recipe.to_dict(), indent=2) + "\n")
+
+    def vocabulary(self) -> list[str]:
+        """The words the run predicts."""
+        try:
+            text = (self.path / "vocabulary.txt").read_text(encoding="utf-8")
+        except OSError as error:
+            raise FormatError(f"{self.path} is not the folder of a run: {error}") from error
+        return text.split("\n")[:-1]
 
     def recipe(self) -> Recipe:
         """The settings of a run that was begun."""

@@ -71,6 +71,8 @@ def pretrain(
     """
     folder = RunFolder(out)
     with _processes(device) as process:
+        if resume and folder.recipe() and not folder.checkpoint.exists():
+            resume = False  # it was stopped before anything was saved
         if resume:
             recipe = folder.recipe()
         elif process.is_first:
@@ -83,16 +85,17 @@ def pretrain(
         _wait(process)
         train = prepare(paths, place / "train", text)
         held_out = prepare(valid, place / "valid", text)
-        words = _words(recipe, train, vocabulary)
+        words = folder.vocabulary() if resume else _words(recipe, train, vocabulary)
         quiet = (lambda _: None) if not process.is_first else say
-        if recipe.softmax.kind == "sampled" and recipe.softmax.samples > len(words) // 2:
+        base = _base(recipe, words, init_from, new_vocabulary or vocabulary is not None)
+        n_words = len(base.vocabulary or [])
+        if recipe.softmax.kind == "sampled" and recipe.softmax.samples > n_words // 2:
             quiet(
-                f"the vocabulary has only {len(words):,} words, so that none are drawn: the full "
+                f"the vocabulary has only {n_words:,} words, so that none are drawn: the full "
                 "softmax is used"
             )
             recipe = replace(recipe, softmax=replace(recipe.softmax, kind="full"))
-        base = _base(recipe, words, init_from, new_vocabulary or vocabulary is not None)
-        if process.is_first:
+        if process.is_first and not resume:
             folder.write("vocabulary.txt", "".join(w + "\n" for w in base.vocabulary or []))
             quiet(_summary(recipe, base, train, process))
         trainer = Trainer(recipe, base, train, held_out, folder, process)

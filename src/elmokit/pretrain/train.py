@@ -17,7 +17,7 @@ from torch import distributed as dist
 
 from elmokit.data.batches import Batches, SentenceBatches, Share, StreamBatches, ahead
 from elmokit.data.corpus import Corpus
-from elmokit.errors import ConfigError, ElmoKitError, FormatError
+from elmokit.errors import ConfigError, ElmoKitError, FormatError, InputError
 from elmokit.formats import native, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.pretrain.evaluate import Evaluation, evaluate
@@ -98,7 +98,7 @@ class Trainer:
         self._base = replace(base, tensors={})
         self.vocabulary = base.vocabulary or []
         self.folder, self.process, self.progress = folder, process, Progress()
-        self._valid = valid
+        self._valid, self._digest = valid, train.digest
         settings, device = recipe.training, process.device
         if self.config.context.kind == "lstm" and not self.config.context.has_projection:
             raise ConfigError(
@@ -115,6 +115,9 @@ class Trainer:
             self._runs = nn.parallel.DistributedDataParallel(self.model)
         self.optimizer = make_optimizer(self.model, recipe.optimizer)
         self._batches = make_batches(recipe, train, Share(process.rank, process.size))
+        self._per_epoch = self._batches.n_batches(0)
+        if not self._per_epoch:
+            raise InputError("the text is too short to be shared out among the processes")
         self._table, self._make = self._words_of(train)
         self._valid_words = self._words_of(valid)
         self._states: States | None = None
@@ -202,9 +205,7 @@ class Trainer:
         settings = self.recipe.training
         if settings.minutes is not None:
             return self.progress.seconds / (60 * settings.minutes)
-        per_epoch = self._batches.n_batches(0)
-        total = max(1, round(settings.epochs * per_epoch))
-        return self.progress.step / total
+        return self.progress.step / max(1, round(settings.epochs * self._per_epoch))
 
     def _next(self, done: float) -> float:
         every = self.recipe.training.evaluate_every
@@ -274,15 +275,12 @@ class Trainer:
         if not self.process.is_first:
             return
         values = since.values() | {
-            "epoch": self.progress.epoch + self.progress.batch / self._n_batches(),
+            "epoch": self.progress.epoch + self.progress.batch / self._per_epoch,
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             "done": self._done(),
         }
         self.folder.report(kind="training", step=self.progress.step, **values)
         reporter.training(self.progress.step, values)
-
-    def _n_batches(self) -> int:
-        return self._batches.n_batches(self.progress.epoch)
 
     def _evaluate(self, reporter: Reporter, max_tokens: int | None) -> Evaluation | None:
         """Perplexity on the validation text; the best model so far is kept."""
@@ -342,6 +340,7 @@ class Trainer:
                 "model": self.model.state_dict(),
                 "optimizer": self.optimizer.state_dict(),
                 "progress": asdict(self.progress),
+                "text": self._digest,
             }
         )
 
@@ -349,6 +348,11 @@ class Trainer:
         """Go on from the last checkpoint."""
         state = self.folder.load()
         own = state if self.process.is_first else self.folder.load(self.process.rank)
+        if state.get("text") != self._digest:
+            raise InputError(
+                "the text is not what it was when the run was stopped; give the same text, or "
+                "begin a new run, with --init-from if it is to go on from this one's model"
+            )
         try:
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
