@@ -9,12 +9,8 @@ by itself, so that a run that was stopped goes on at once, with the same batches
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import threading
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
@@ -22,8 +18,6 @@ from elmokit.data.corpus import Codes, Corpus, Numbers
 from elmokit.errors import InputError
 
 BEGIN, END, FIRST_WORD = 0, 1, 2
-
-Thing = TypeVar("Thing")
 
 
 @dataclass
@@ -246,36 +240,3 @@ def _both_ways(
         np.where(last, np.int32(BEGIN), word(lengths - 1 - offset)),
     ]
     return np.stack(inputs), np.stack(targets)
-
-
-def ahead(make: Callable[[int], Thing], numbers: range, depth: int = 4) -> Iterator[Thing]:
-    """Things made one after another by a thread of their own, a few before they are needed."""
-    ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(depth)
-    stop = threading.Event()
-
-    def put(thing: object, error: BaseException | None = None) -> None:
-        while not stop.is_set():
-            with contextlib.suppress(queue.Full):
-                ready.put((thing, error), timeout=0.1)
-                return
-
-    def work() -> None:
-        try:
-            for number in numbers:
-                if stop.is_set():
-                    return
-                put(make(number))
-        except BaseException as error:
-            put(None, error)
-
-    thread = threading.Thread(target=work, name="elmokit-batches", daemon=True)
-    thread.start()
-    try:
-        for _ in numbers:
-            thing, error = ready.get()
-            if error is not None:
-                raise error
-            yield thing
-    finally:
-        stop.set()
-        thread.join()

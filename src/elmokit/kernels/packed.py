@@ -316,20 +316,23 @@ class _Steps(torch.autograd.Function):
         cells = c.new_empty(directions, rows, cell_dim)
         y = x.new_empty(directions, rows, cell_dim)
         raw, out = torch.empty_like(x), torch.empty_like(x)
-        counts, starts = ragged.counts, ragged.starts
-        nothing = x[:, :0]
+        counts, nothing = ragged.counts, x[:, :0]
         if counts:
             operand[:, : counts[0], width:] = h[:, : counts[0]]
         to_gates, to_output = weight.transpose(1, 2), projection.transpose(1, 2)
-        for t in range(len(counts)):
-            here = slice(starts[t], starts[t + 1])
-            torch.bmm(operand[:, here], to_gates, out=gates[:, here])
-            before = c if t == 0 else cells[:, starts[t - 1] :]
-            steps.cell(gates[:, here], bias, before, cells[:, here], y[:, here], clips[0], 1, True)
-            torch.bmm(y[:, here], to_output, out=raw[:, here])
-            after = counts[t + 1] if t + 1 < len(counts) else 0
-            following = operand[:, starts[t + 1] : starts[t + 1] + after]
-            steps.output(raw[:, here], out[:, here], None, nothing, following, clips[1], 1)
+        # all views at once: made one by one they take as long as the steps of a small model
+        operands = (*operand.split_with_sizes(counts, 1), operand[:, :0])
+        every = zip(
+            *(buffer.split_with_sizes(counts, 1) for buffer in (gates, cells, y, raw, out)),
+            strict=True,
+        )
+        before = c
+        for t, (some_gates, some_cells, some_y, some_raw, some_out) in enumerate(every):
+            torch.bmm(operands[t], to_gates, out=some_gates)
+            steps.cell(some_gates, bias, before, some_cells, some_y, clips[0], 1, True)
+            torch.bmm(some_y, to_output, out=some_raw)
+            steps.output(some_raw, some_out, None, nothing, operands[t + 1], clips[1], 1)
+            before = some_cells
         ctx.save_for_backward(operand, gates, cells, y, raw, weight, projection, c)
         ctx.ragged, ctx.clips, ctx.steps = ragged, clips, steps
         return out, ragged.last(out.float(), h), ragged.last(cells, c)
@@ -340,25 +343,29 @@ class _Steps(torch.autograd.Function):
         """Gradients of everything the forward pass was given."""
         operand, gates, cells, y, raw, weight, projection, c = ctx.saved_tensors
         ragged, clips, steps = ctx.ragged, ctx.clips, ctx.steps
-        counts, starts = ragged.counts, ragged.starts
-        directions, _, width = raw.shape
+        counts, width = ragged.counts, raw.shape[2]
         d_out, d_h = d_out.contiguous(), d_h.contiguous()
         d_c = d_c.clone(memory_format=torch.contiguous_format)
         d_raw, d_gates = torch.empty_like(raw), torch.empty_like(gates)
         d_operand = torch.empty_like(operand)
-        d_y = y.new_empty(directions, max(counts, default=0), y.shape[2])
-        for t in reversed(range(len(counts))):
-            n, here = counts[t], slice(starts[t], starts[t + 1])
-            after = counts[t + 1] if t + 1 < len(counts) else 0
-            d_next = d_operand[:, starts[t + 1] : starts[t + 1] + after]
-            steps.output_gradient(
-                d_out[:, here], d_next, d_h, raw[:, here], d_raw[:, here], clips[1]
+        d_y = y.new_empty(len(y), max(counts, default=0), y.shape[2])
+        befores = (c, *cells.split_with_sizes(counts, 1))
+        d_operands = (*d_operand.split_with_sizes(counts, 1), d_operand[:, :0])
+        every = list(
+            zip(
+                *(b.split_with_sizes(counts, 1) for b in (d_out, raw, d_raw, gates, d_gates)),
+                strict=True,
             )
-            torch.bmm(d_raw[:, here], projection, out=d_y[:, :n])
-            before = c if t == 0 else cells[:, starts[t - 1] :]
-            d_here = d_gates[:, here]
-            steps.cell_gradient(gates[:, here], cells[:, here], before, d_y, d_c, d_here, clips[0])
-            torch.bmm(d_here, weight, out=d_operand[:, here])
+        )
+        for t in reversed(range(len(counts))):
+            some_d_out, some_raw, some_d_raw, some_gates, some_d_gates = every[t]
+            following = d_operands[t + 1]
+            steps.output_gradient(some_d_out, following, d_h, some_raw, some_d_raw, clips[1])
+            torch.bmm(some_d_raw, projection, out=d_y[:, : counts[t]])
+            steps.cell_gradient(
+                some_gates, befores[t + 1], befores[t], d_y, d_c, some_d_gates, clips[0]
+            )
+            torch.bmm(some_d_gates, weight, out=d_operands[t])
         d_start = d_h
         if counts:
             d_start = torch.cat([d_operand[:, : counts[0], width:].float(), d_h[:, counts[0] :]], 1)

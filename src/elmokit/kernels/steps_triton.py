@@ -11,6 +11,8 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra import libdevice
 
+from elmokit.kernels.launch import launch
+
 _BLOCK = 1024
 
 
@@ -175,9 +177,13 @@ def _cell_gradient(
 def begin(h: Tensor, x: Tensor, operand: Tensor, pieces: int) -> None:
     """See steps_torch."""
     directions, n, width = h.shape
-    _begin[_grid(n * width, directions)](
-        h, x, operand, n, h.stride(0), x.stride(0), operand.stride(0), width, pieces, _BLOCK
-    )  # fmt: skip
+    launch(
+        _begin,
+        _grid(n * width, directions),
+        (h, x, operand),
+        (n, h.stride(0), x.stride(0), operand.stride(0)),
+        (width, pieces, _BLOCK),
+    )
 
 
 def cell(
@@ -193,12 +199,14 @@ def cell(
     """See steps_torch."""
     directions, n, width = gates.shape
     width //= 4
-    _cell[_grid(n * width, directions)](
-        gates, bias, c, c_next, y,
-        n, gates.stride(0), c.stride(0), c_next.stride(0), y.stride(0), clip or 0.0,
-        width, pieces, len(y) // directions, keep, clip is not None, gates.dtype == torch.float32,
-        _BLOCK,
-    )  # fmt: skip
+    exact = gates.dtype == torch.float32
+    launch(
+        _cell,
+        _grid(n * width, directions),
+        (gates, bias, c, c_next, y),
+        (n, gates.stride(0), c.stride(0), c_next.stride(0), y.stride(0), clip or 0.0),
+        (width, pieces, len(y) // directions, keep, clip is not None, exact, _BLOCK),
+    )
 
 
 def output(
@@ -216,11 +224,14 @@ def output(
     training = h is None
     h = raw if h is None else h  # not read then
     m = operand.shape[1] if training else x.shape[1]
-    _output[_grid(n * width, directions)](
-        raw, out, h, x, operand,
-        n, m, raw.stride(0), out.stride(0), h.stride(0), x.stride(0), operand.stride(0),
-        clip or 0.0, width, pieces, len(raw) // directions, training, clip is not None, _BLOCK,
-    )  # fmt: skip
+    apart = tuple(t.stride(0) for t in (raw, out, h, x, operand))
+    launch(
+        _output,
+        _grid(n * width, directions),
+        (raw, out, h, x, operand),
+        (n, m, *apart, clip or 0.0),
+        (width, pieces, len(raw) // directions, training, clip is not None, _BLOCK),
+    )
 
 
 def output_gradient(
@@ -228,11 +239,14 @@ def output_gradient(
 ) -> None:
     """See steps_torch."""
     directions, n, width = raw.shape
-    _output_gradient[_grid(n * width, directions)](
-        d_out, d_next, d_h, raw, d_raw,
-        n, d_next.shape[1], raw.stride(0), d_next.stride(0), d_h.stride(0), clip or 0.0,
-        width, clip is not None, _BLOCK,
-    )  # fmt: skip
+    apart = raw.stride(0), d_next.stride(0), d_h.stride(0)
+    launch(
+        _output_gradient,
+        _grid(n * width, directions),
+        (d_out, d_next, d_h, raw, d_raw),
+        (n, d_next.shape[1], *apart, clip or 0.0),
+        (width, clip is not None, _BLOCK),
+    )
 
 
 def cell_gradient(
@@ -247,11 +261,14 @@ def cell_gradient(
     """See steps_torch."""
     directions, n, width = gates.shape
     width //= 4
-    _cell_gradient[_grid(n * width, directions)](
-        gates, c_next, c, d_y, d_c, d_gates,
-        n, gates.stride(0), c_next.stride(0), c.stride(0), d_y.stride(0), d_c.stride(0),
-        clip or 0.0, width, clip is not None, gates.dtype == torch.float32, _BLOCK,
-    )  # fmt: skip
+    apart = tuple(t.stride(0) for t in (gates, c_next, c, d_y, d_c))
+    launch(
+        _cell_gradient,
+        _grid(n * width, directions),
+        (gates, c_next, c, d_y, d_c, d_gates),
+        (n, *apart, clip or 0.0),
+        (width, clip is not None, gates.dtype == torch.float32, _BLOCK),
+    )
 
 
 def _grid(n_values: int, directions: int) -> tuple[int, int]:

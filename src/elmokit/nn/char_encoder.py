@@ -142,7 +142,8 @@ class CharEncoder(nn.Module):
         widest = self.config.widest
         weights = [F.pad(c.weight, (0, widest - c.width)) for c in convolutions]
         windows = characters.unfold(1, widest, 1).flatten(2)  # (W, positions, dim · widest)
-        maxima = F.linear(windows, torch.cat(weights).flatten(1)).amax(1)
+        # max(), unlike amax(), gives the way back one place to go to instead of looking for all
+        maxima = F.linear(windows, torch.cat(weights).flatten(1)).max(1).values
         return maxima + torch.cat([c.bias for c in convolutions])
 
 

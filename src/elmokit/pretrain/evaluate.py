@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from elmokit.data.batches import TrainingBatch, ahead, one_after_another
-from elmokit.data.corpus import Corpus
-from elmokit.pretrain.model import BatchMaker, DeviceBatch, PretrainModel, WordTable
+from elmokit.pretrain.feed import Feed
+from elmokit.pretrain.model import PretrainModel
 from elmokit.progress import DelayedProgress
 
 
@@ -37,11 +35,7 @@ class Evaluation:
 @torch.no_grad()
 def evaluate(
     model: PretrainModel,
-    corpus: Corpus,
-    table: WordTable,
-    make: BatchMaker,
-    unknown: int,
-    batch_tokens: int,
+    feed: Feed,
     max_tokens: int | None = None,
     progress: bool = True,
 ) -> Evaluation:
@@ -49,11 +43,7 @@ def evaluate(
 
     Args:
         model: With the whole softmax or an adaptive one.
-        corpus: The text.
-        table: Its words' characters.
-        make: What makes its batches.
-        unknown: The row of the softmax that stands for words it lacks.
-        batch_tokens: About how many tokens to run at once.
+        feed: The text; its first epoch is looked at.
         max_tokens: Stop after so many; None for all.
         progress: Whether to show a bar.
     """
@@ -61,17 +51,19 @@ def evaluate(
     model.eval()
     losses = torch.zeros(len(model.bilm.directions), dtype=torch.float64)
     predicted = n_tokens = n_sentences = n_unknown = n_characters = 0
+    corpus, plan = feed.corpus, feed.plan
     sizes = np.fromiter((len(word) + 1 for word in corpus.words), np.int64, corpus.n_words)
     try:
         with DelayedProgress("evaluating", corpus.n_tokens, "tokens", progress) as bar:
-            for batch, on_device in _batches(corpus, make, batch_tokens):
-                sums, _ = model(on_device, table, None)
+            for number in range(plan.n_batches(0)):
+                batch = plan.batch(0, number)
+                sums, _ = model(feed.make(batch, None).to(feed.device), feed.table, None)
                 losses += sums.double().cpu()
                 predicted += batch.total
                 here = batch.total - len(batch.lengths)
                 n_tokens, n_sentences = n_tokens + here, n_sentences + len(batch.lengths)
                 words = batch.targets[0][batch.targets[0] > 1]
-                n_unknown += int((make.targets[words] == unknown).sum())
+                n_unknown += int((feed.targets[words] == feed.unknown).sum())
                 n_characters += int(sizes[words - 2].sum())
                 bar.advance(here)
                 if max_tokens is not None and n_tokens >= max_tokens:
@@ -88,17 +80,6 @@ def evaluate(
         n_unknown / n_tokens,
         float(losses.mean()) / math.log(2) / n_characters,
     )
-
-
-def _batches(
-    corpus: Corpus, make: BatchMaker, batch_tokens: int
-) -> Iterator[tuple[TrainingBatch, DeviceBatch]]:
-    def one(number: int) -> tuple[TrainingBatch, DeviceBatch]:
-        batch = plan.batch(0, number)
-        return batch, make(batch, None)
-
-    plan = one_after_another(corpus, batch_tokens)
-    yield from ahead(one, range(plan.n_batches(0)))
 
 
 def _exp(nats: float) -> float:

@@ -6,6 +6,7 @@ Each gives the sum of −log p over some rows, and never holds the logits of all
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from elmokit.errors import ConfigError
@@ -20,6 +22,7 @@ from elmokit.kernels import softmax_steps
 from elmokit.nn.softmax import FullSoftmax
 
 _LOGITS = {"cpu": 1 << 22, "cuda": 1 << 29}  # held at a time
+_EVEN = {"cpu": 1, "cuda": 64}  # rows of a product's matrix are a multiple of this
 
 
 def full_loss(softmax: FullSoftmax, h: Tensor, targets: Tensor) -> Tensor:
@@ -39,10 +42,7 @@ def sampled_loss(
         negatives: Distinct words (S,); where one is a row's target, it does not count there.
         log_q: log of how often each word (V,) is expected among the negatives.
     """
-    weight, bias = softmax.weight, softmax.bias
-    chosen, chosen_bias = weight[negatives], bias[negatives] - log_q[negatives]
-    own = (h.float() * weight[targets]).sum(-1) + bias[targets] - log_q[targets]
-    return _apply(h, chosen, chosen_bias, targets, negatives, own)
+    return _apply(h, softmax.weight, softmax.bias, targets, negatives, log_q)
 
 
 class Negatives:
@@ -57,13 +57,9 @@ class Negatives:
         if samples >= vocabulary_size:
             raise ConfigError(f"{samples:,} words cannot be drawn from {vocabulary_size:,}")
         self._n, self._samples = vocabulary_size, samples
-        rank = np.arange(vocabulary_size)
-        self._log_not = np.log1p(-np.log1p(1 / (rank + 1)) / math.log(vocabulary_size + 1))
 
-    def draw(
-        self, rng: np.random.Generator
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Distinct words (S,), and log of how often each word (V,) was to be expected."""
+    def draw(self, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], int]:
+        """Distinct words (S,), and how many tries they took."""
         drawn = np.zeros(0, np.int64)
         while True:
             more = rng.random(4 * self._samples)
@@ -73,9 +69,19 @@ class Negatives:
             if len(found) >= self._samples:
                 break
         first = np.sort(first)[: self._samples]
-        tries = int(first[-1]) + 1
-        expected = -np.expm1(tries * self._log_not)  # the chance to be among so many tries
-        return drawn[first], np.log(expected).astype(np.float32)
+        return drawn[first], int(first[-1]) + 1
+
+
+def log_expected(vocabulary_size: int, tries: int, device: torch.device) -> Tensor:
+    """Log of the chance of each word (V,) to be among those drawn in so many tries."""
+    return torch.log(-torch.expm1(tries * _log_missed(vocabulary_size, device))).float()
+
+
+@cache
+def _log_missed(vocabulary_size: int, device: torch.device) -> Tensor:
+    """Log of the chance of each word (V,) not to be drawn in one try."""
+    rank = torch.arange(vocabulary_size, dtype=torch.float64, device=device)
+    return torch.log1p(-torch.log1p(1 / (rank + 1)) / math.log(vocabulary_size + 1))
 
 
 def adaptive_loss(softmax: nn.AdaptiveLogSoftmaxWithLoss, h: Tensor, targets: Tensor) -> Tensor:
@@ -117,45 +123,60 @@ class _Softmax(torch.autograd.Function):
         bias: Tensor,
         targets: Tensor,
         ids: Tensor | None,
-        own: Tensor | None,
+        log_q: Tensor | None,
         needed: bool,
     ) -> Tensor:
-        """Σ of losses; arguments as of :func:`elmokit.kernels.softmax_torch.cross_entropy`."""
+        """Σ of losses (N,), by the whole vocabulary, or by the ids (S,) drawn from it."""
         cross_entropy = softmax_steps(h.device).cross_entropy
         dtype = _dtype(h)
-        h_, weight_, bias_ = h.to(dtype), weight.to(dtype), bias.float()
-        own_ = None if own is None else own.float()
-        width = h.shape[1]
+        h_, width = h.to(dtype), h.shape[1]
+        own = d_own = None
+        if ids is None or log_q is None:
+            some, some_bias = weight, bias.float()
+        else:
+            some, some_bias = weight[ids], bias[ids].float() - log_q[ids]
+            own = (h.float() * weight[targets]).sum(-1) + bias[targets] - log_q[targets]
+            d_own = torch.empty_like(own)
+        n = len(some)
+        # tensor cores want even numbers of rows; those added have no share in anything
+        some_ = F.pad(some.to(dtype), (0, 0, 0, -n % _EVEN[h.device.type]))
         # a column of ones gives the bias's gradient along with the weights'
         with_one = torch.cat([h_, h_.new_ones(len(h), 1), h_.new_zeros(len(h), 7)], 1)
         total = h.new_zeros((), dtype=torch.float32)
         d_h = torch.empty_like(h_)
-        d_weight = torch.zeros(len(weight), width + 8, device=h.device)
-        d_own = None if own_ is None else torch.empty_like(own_)
-        rows = max(1, _LOGITS[h.device.type] // len(weight))
+        d_some = torch.zeros(len(some_), width + 8, device=h.device)
+        rows = max(1, _LOGITS[h.device.type] // n)
         for start in range(0, len(h), rows):
             part = slice(start, start + rows)
-            logits = torch.mm(h_[part], weight_.t())
-            mine = None if own_ is None else own_[part]
-            losses, d_mine = cross_entropy(logits, bias_, targets[part], ids, mine, needed)
+            logits = torch.mm(h_[part], some_.t())
+            mine = None if own is None else own[part]
+            losses, d_mine = cross_entropy(
+                logits[:, :n], some_bias, targets[part], ids, mine, needed
+            )
             total += losses.sum()
             if needed:
-                d_h[part] = torch.mm(logits, weight_)
-                d_weight += torch.mm(logits.t(), with_one[part])
+                d_h[part] = torch.mm(logits, some_)
+                d_some += torch.mm(logits.t(), with_one[part])
                 if d_own is not None and d_mine is not None:
                     d_own[part] = d_mine
         if needed:
+            if ids is None or d_own is None:
+                d_all, d_own_h = d_some[:n], d_h
+            else:
+                d_all = torch.zeros(len(weight), width + 8, device=h.device)
+                d_all.index_copy_(0, ids, d_some[:n])
+                d_all.index_add_(0, targets, d_own[:, None] * with_one)
+                d_own_h = d_h + (d_own[:, None] * weight[targets]).to(dtype)
             ctx.save_for_backward(
-                d_h.to(h.dtype),
-                d_weight[:, :width].to(weight.dtype),
-                d_weight[:, width].to(bias.dtype),
-                *([] if own is None or d_own is None else [d_own.to(own.dtype)]),
+                d_own_h.to(h.dtype),
+                d_all[:, :width].to(weight.dtype),
+                d_all[:, width].to(bias.dtype),
             )
         return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of h, weight, bias and own."""
-        d_h, d_weight, d_bias, *d_own = (g * scale.to(g.dtype) for g in ctx.saved_tensors)
-        return d_h, d_weight, d_bias, None, None, d_own[0] if d_own else None, None
+        """Gradients of h, weight and bias."""
+        d_h, d_weight, d_bias = (g * scale.to(g.dtype) for g in ctx.saved_tensors)
+        return d_h, d_weight, d_bias, None, None, None, None

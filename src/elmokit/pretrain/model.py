@@ -2,161 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.config import ModelConfig
-from elmokit.data.batches import TrainingBatch
-from elmokit.devices import to_device
+from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.kernels import gpu_steps, packed, steps_torch
 from elmokit.kernels.ragged import Ragged
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.softmax import AdaptiveSoftmax, make_softmax
 from elmokit.nn.transformer import TransformerBlock, run_blocks
-from elmokit.pretrain.losses import Negatives, adaptive_loss, full_loss, sampled_loss
+from elmokit.pretrain.feed import ModelBatch, WordTable
+from elmokit.pretrain.losses import adaptive_loss, full_loss, log_expected, sampled_loss
 from elmokit.pretrain.recipe import SoftmaxSettings
 from elmokit.pretrain.stopwatch import Stopwatch
-from elmokit.text.characters import Alphabet
 
 States = list[tuple[Tensor, Tensor]]
 """Of each layer, (2, B, P) and (2, B, H), what the next batch starts from."""
-
-_COLUMNS = (16, 24)  # words that need no more of these go through the CNN together
-
-
-class WordTable:
-    """Character ids of every word that can be read.
-
-    Args:
-        words: By code, the two marks first.
-        alphabet: What makes the ids.
-        columns: Most characters of a word.
-        widest: Characters the widest filter sees.
-        device: Where the ids are kept.
-    """
-
-    def __init__(
-        self,
-        words: list[str],
-        alphabet: Alphabet,
-        columns: int,
-        widest: int,
-        device: torch.device,
-    ) -> None:
-        parts = [
-            torch.from_numpy(alphabet.encode(words[i : i + 65_536], columns))
-            for i in range(0, len(words), 65_536)
-        ]
-        self.ids = torch.cat(parts).to(device)
-        self._word_column = self.ids.shape[1] - columns  # 1 where words have ids of their own
-        lengths = np.fromiter((len(w.encode("utf-8", "ignore")) for w in words), int, len(words))
-        self.needed = np.minimum(columns, lengths + 2 + widest)  # columns of each word
-        self._columns = columns
-
-    def groups(
-        self, codes: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.int32], list[tuple[int, int]]]:
-        """Codes sorted by the columns they need, and (end, columns) of each group of them."""
-        needed = self.needed[codes]
-        order = np.argsort(needed, kind="stable")
-        codes, needed = codes[order], needed[order]
-        limits = [*(c for c in _COLUMNS if c < self._columns), self._columns]
-        ends = np.searchsorted(needed, limits, "right")
-        groups, before = [], 0
-        for end, columns in zip(ends.tolist(), limits, strict=True):
-            if end > before:
-                groups.append((end, columns))
-                before = end
-        return codes, groups
-
-    def rows(self, codes: Tensor, columns: int) -> Tensor:
-        """Ids (W, C) of some words, as many columns as asked for."""
-        ids = self.ids[codes]
-        if columns == self._columns:
-            return ids
-        if self._word_column:
-            return torch.cat([ids[:, :columns], ids[:, -1:]], 1)
-        return ids[:, :columns]
-
-
-@dataclass
-class DeviceBatch:
-    """A batch where it will be computed."""
-
-    words: Tensor
-    """Codes (W,) of the distinct words read."""
-    groups: list[tuple[int, int]]
-    """(end, columns) of words that go through the CNN together."""
-    inputs: Tensor
-    """Which of them (2, N) is read."""
-    targets: Tensor
-    """Rows (2, N) of the softmax to be predicted."""
-    lengths: Tensor
-    """Steps (B,) of each row, on the CPU."""
-    negatives: list[tuple[Tensor, Tensor]]
-    """By direction, words drawn (S,) and log of how often each (V,) was expected; none if full."""
-    total: int
-    carried: bool
-
-
-class BatchMaker:
-    """Batches of codes to tensors on the device, in a thread beside the training.
-
-    Args:
-        table: The words' characters.
-        targets: By code, the row of the softmax.
-        softmax: How the words are predicted.
-        vocabulary_size: Rows of the softmax.
-        seed: Decides what is drawn.
-        device: Where to.
-    """
-
-    def __init__(
-        self,
-        table: WordTable,
-        targets: npt.NDArray[np.int32],
-        softmax: SoftmaxSettings,
-        vocabulary_size: int,
-        seed: int,
-        device: torch.device,
-    ) -> None:
-        self._table, self.targets, self._seed, self._device = table, targets, seed, device
-        self._negatives = None
-        if softmax.kind == "sampled":
-            self._negatives = Negatives(vocabulary_size, softmax.samples)
-
-    def __call__(self, batch: TrainingBatch, step: int | None) -> DeviceBatch:
-        """A batch with what is drawn for a step; nothing is drawn where that is None."""
-        codes, inverse = np.unique(batch.inputs, return_inverse=True)
-        words, groups = self._table.groups(codes)
-        place = np.empty(int(codes[-1]) + 1, np.int64)
-        place[words] = np.arange(len(words))
-        inputs = place[codes][inverse].reshape(batch.inputs.shape)
-        negatives = []
-        if self._negatives is not None and step is not None:
-            rng = np.random.default_rng([self._seed, 1, step])
-            for _ in range(2):
-                drawn, log_q = self._negatives.draw(rng)
-                negatives.append((self._send(drawn), self._send(log_q)))
-        return DeviceBatch(
-            self._send(words.astype(np.int64)),
-            groups,
-            self._send(inputs),
-            self._send(self.targets[batch.targets].astype(np.int64)),
-            torch.from_numpy(batch.lengths),
-            negatives,
-            batch.total,
-            batch.carried,
-        )
-
-    def _send(self, values: npt.NDArray[np.generic]) -> Tensor:
-        return to_device(torch.from_numpy(values), self._device)
 
 
 class PretrainModel(nn.Module):
@@ -174,9 +39,21 @@ class PretrainModel(nn.Module):
         self.bilm = BiLM(config)
         self.softmax = make_softmax(config)
 
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Take over the weights of a checkpoint; a softmax that it lacks stays as it is."""
+        named = {k if k.startswith(SOFTMAX) else f"bilm.{k}": v for k, v in tensors.items()}
+        self.load_state_dict(self.state_dict() | named)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights as a checkpoint has them, on the CPU."""
+        own = self.bilm.state_dict() | {
+            SOFTMAX + k: v for k, v in self.softmax.state_dict().items()
+        }
+        return {k: v.detach().float().cpu() for k, v in own.items()}
+
     def forward(
         self,
-        batch: DeviceBatch,
+        batch: ModelBatch,
         table: WordTable,
         starts: States | None,
         watch: Stopwatch | None = None,
@@ -226,7 +103,7 @@ class PretrainModel(nn.Module):
             outputs.append(ragged.pack(top, reverse=False))
         return torch.stack(outputs)
 
-    def _encode(self, batch: DeviceBatch, table: WordTable) -> Tensor:
+    def _encode(self, batch: ModelBatch, table: WordTable) -> Tensor:
         """Token vectors (W, P) of the distinct words."""
         parts, start = [], 0
         for end, columns in batch.groups:
@@ -235,10 +112,11 @@ class PretrainModel(nn.Module):
             start = end
         return torch.cat(parts)
 
-    def _loss(self, h: Tensor, batch: DeviceBatch, direction: int) -> Tensor:
+    def _loss(self, h: Tensor, batch: ModelBatch, direction: int) -> Tensor:
         targets = batch.targets[direction]
         if isinstance(self.softmax, AdaptiveSoftmax):
             return adaptive_loss(self.softmax.inner, h, targets)
         if self.kind == "sampled" and self.training:
-            return sampled_loss(self.softmax, h, targets, *batch.negatives[direction])
+            log_q = log_expected(len(self.softmax.bias), batch.tries[direction], h.device)
+            return sampled_loss(self.softmax, h, targets, batch.drawn[direction], log_q)
         return full_loss(self.softmax, h, targets)

@@ -49,3 +49,13 @@ def clip_gradients(model: nn.Module, max_norm: float) -> Tensor:
     return nn.utils.clip_grad_norm_(
         [p for p in model.parameters() if p.grad is not None], max_norm, foreach=True
     )
+
+
+def take_step(optimizer: torch.optim.Optimizer, usable: Tensor) -> None:
+    """Follow the gradients if they are usable; only a GPU's own optimizer finds out unwatched."""
+    if optimizer.defaults.get("fused"):
+        # what GradScaler tells such optimizers: with it at 1, they leave everything as it is
+        optimizer.found_inf = (~usable).float()  # type: ignore[attr-defined]
+        optimizer.step()
+    elif usable:
+        optimizer.step()

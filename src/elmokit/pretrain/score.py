@@ -6,16 +6,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from elmokit.data.batches import one_after_another
 from elmokit.data.prepare import TextOptions, prepare
 from elmokit.devices import choose_device
 from elmokit.errors import UnsupportedModelError
 from elmokit.formats import read_model
-from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.formats.checkpoint import Checkpoint
 from elmokit.pretrain.evaluate import Evaluation, evaluate
-from elmokit.pretrain.model import BatchMaker, PretrainModel, WordTable
+from elmokit.pretrain.feed import Feed
+from elmokit.pretrain.model import PretrainModel
 from elmokit.pretrain.recipe import SoftmaxSettings
 from elmokit.pretrain.run_folder import RunFolder
-from elmokit.pretrain.vocabulary import code_words, target_rows
 
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65_536}
 
@@ -47,22 +48,13 @@ def evaluate_model(
     options = TextOptions(tokenizer or checkpoint.config.tokenizer, tokenized)
     with tempfile.TemporaryDirectory() as folder:
         corpus = prepare(paths, Path(folder) / "corpus", options)
-        alphabet, encoder = checkpoint.alphabet(), checkpoint.config.token_encoder
-        words = code_words(corpus, alphabet.begin, alphabet.end)
-        table = WordTable(words, alphabet, encoder.max_characters, encoder.widest, chosen)
-        rows, n = target_rows(corpus, checkpoint.vocabulary), len(checkpoint.vocabulary)
-        make = BatchMaker(table, rows, SoftmaxSettings("full"), n, 0, chosen)
-        unknown = checkpoint.vocabulary.index("<UNK>")
-        return evaluate(network, corpus, table, make, unknown, _BATCH_TOKENS[chosen.type])
+        plan = one_after_another(corpus, _BATCH_TOKENS[chosen.type])
+        feed = Feed(corpus, plan, checkpoint, SoftmaxSettings("full"), 0, chosen)
+        return evaluate(network, feed)
 
 
 def _network(checkpoint: Checkpoint) -> PretrainModel:
     kind = "adaptive" if checkpoint.config.softmax_cutoffs else "full"
     network = PretrainModel(checkpoint.config, SoftmaxSettings(kind), 0.0)
-    network.load_state_dict(
-        {
-            k if k.startswith(SOFTMAX) else f"bilm.{k}": v.float()
-            for k, v in checkpoint.tensors.items()
-        }
-    )
+    network.load(checkpoint.tensors)
     return network

@@ -15,20 +15,26 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from elmokit.data.batches import Batches, SentenceBatches, Share, StreamBatches, ahead
+from elmokit.data.batches import (
+    Batches,
+    SentenceBatches,
+    Share,
+    StreamBatches,
+    one_after_another,
+)
 from elmokit.data.corpus import Corpus
 from elmokit.errors import ConfigError, ElmoKitError, FormatError, InputError
 from elmokit.formats import native, read_model
-from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.formats.checkpoint import Checkpoint
 from elmokit.pretrain.evaluate import Evaluation, evaluate
-from elmokit.pretrain.model import BatchMaker, DeviceBatch, PretrainModel, States, WordTable
-from elmokit.pretrain.optimizer import clip_gradients, make_optimizer, rate_at
+from elmokit.pretrain.feed import Feed, ModelBatch
+from elmokit.pretrain.model import PretrainModel, States
+from elmokit.pretrain.optimizer import clip_gradients, make_optimizer, rate_at, take_step
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder
 from elmokit.pretrain.stopwatch import Stopwatch
-from elmokit.pretrain.vocabulary import code_words, target_rows
-from elmokit.text.vocabulary import Vocabulary
+from elmokit.pretrain.tally import Progress, Since
 
 _REPORT_SECONDS = 10.0
 _VALID_TOKENS = 200_000  # of the validation text looked at during training; all of it at the end
@@ -38,25 +44,6 @@ _EXPLODED = 3.0  # times the loss of guessing
 
 class TrainingError(ElmoKitError):
     """The loss is not a number, again and again."""
-
-
-@dataclass
-class Progress:
-    """Where a run stands."""
-
-    epoch: int = 0
-    batch: int = 0
-    """Batches of the epoch done."""
-    step: int = 0
-    """Steps done, skipped ones included."""
-    tokens: int = 0
-    """Tokens each direction has predicted."""
-    seconds: float = 0.0
-    """Spent training, evaluations and checkpoints not counted."""
-    skipped: int = 0
-    """Steps not taken, as the loss or a gradient was not finite."""
-    best: float = math.inf
-    """Lowest perplexity on the validation text so far."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +85,7 @@ class Trainer:
         self._base = replace(base, tensors={})
         self.vocabulary = base.vocabulary or []
         self.folder, self.process, self.progress = folder, process, Progress()
-        self._valid, self._digest = valid, train.digest
+        self._digest = train.digest
         settings, device = recipe.training, process.device
         if self.config.context.kind == "lstm" and not self.config.context.has_projection:
             raise ConfigError(
@@ -106,41 +93,27 @@ class Trainer:
             )
         torch.manual_seed(settings.seed)
         self.model = PretrainModel(self.config, recipe.softmax, settings.dropout)
-        if base.tensors:
-            self._start_from(base.tensors)
+        self.model.load(base.tensors)
         self.model.to(device).train()
         torch.manual_seed(settings.seed + 1 + process.rank)  # dropout differs between processes
         self._runs: nn.Module = self.model
         if process.size > 1:
             self._runs = nn.parallel.DistributedDataParallel(self.model)
         self.optimizer = make_optimizer(self.model, recipe.optimizer)
-        self._batches = make_batches(recipe, train, Share(process.rank, process.size))
-        self._per_epoch = self._batches.n_batches(0)
+        plan = make_batches(recipe, train, Share(process.rank, process.size))
+        self._per_epoch = plan.n_batches(0)
         if not self._per_epoch:
             raise InputError("the text is too short to be shared out among the processes")
-        self._table, self._make = self._words_of(train)
-        self._valid_words = self._words_of(valid)
+        self._train = Feed(train, plan, base, recipe.softmax, settings.seed, device)
+        plan = one_after_another(valid, recipe.batch.tokens)
+        self._valid = Feed(valid, plan, base, recipe.softmax, settings.seed, device)
         self._states: States | None = None
+        self._skipped = self._most_skipped = torch.zeros((), dtype=torch.long, device=device)
         precision = settings.precision
         if precision == "auto":
             precision = "bfloat16" if device.type == "cuda" else "float32"
         self._autocast = precision == "bfloat16"
         self._stop = threading.Event()
-
-    def _words_of(self, corpus: Corpus) -> tuple[WordTable, BatchMaker]:
-        """What turns the batches of a corpus into tensors."""
-        alphabet = self._base.alphabet()
-        encoder, device = self.config.token_encoder, self.process.device
-        words = code_words(corpus, alphabet.begin, alphabet.end)
-        table = WordTable(words, alphabet, encoder.max_characters, encoder.widest, device)
-        rows = target_rows(corpus, self.vocabulary)
-        seed, size = self.recipe.training.seed, len(self.vocabulary)
-        return table, BatchMaker(table, rows, self.recipe.softmax, size, seed, device)
-
-    def _start_from(self, tensors: dict[str, Tensor]) -> None:
-        """Take over weights; a softmax that they lack stays fresh."""
-        names = {k if k.startswith(SOFTMAX) else f"bilm.{k}": v for k, v in tensors.items()}
-        self.model.load_state_dict(self.model.state_dict() | names)
 
     # Running
 
@@ -152,7 +125,7 @@ class Trainer:
         """
         with self._stopping_well():
             next_evaluation = self._next(self._done())
-            since, clock = _Since(self.progress), time.perf_counter()
+            since, clock = Since(self.progress), time.perf_counter()
             watch: Stopwatch | None = None
             batches = self._all_batches() if self._done() < 1 else iter(())
             for batch in batches:
@@ -164,9 +137,12 @@ class Trainer:
                 self.progress.seconds += time.perf_counter() - clock
                 stop = self._agree()
                 finished = self._done() >= 1
-                if since.seconds() >= _REPORT_SECONDS or stop or finished:
+                report = since.seconds() >= _REPORT_SECONDS or stop or finished
+                if report or self.process.device.type == "cpu":
+                    self._check()
+                if report:
                     self._report(since, reporter)
-                    since = _Since(self.progress)
+                    since = Since(self.progress)
                 if finished or self._done() >= next_evaluation:
                     self._evaluate(reporter, _VALID_TOKENS)
                     next_evaluation = self._next(self._done())
@@ -183,7 +159,7 @@ class Trainer:
     def _finish(self, reporter: Reporter) -> Evaluation | None:
         """The best model on the whole of the validation text."""
         if self.process.is_first and self.folder.best.is_dir():
-            self._start_from(read_model(self.folder.best).tensors)
+            self.model.load(read_model(self.folder.best).tensors)
         return self._evaluate(reporter, None)
 
     def _agree(self) -> bool:
@@ -211,32 +187,30 @@ class Trainer:
         every = self.recipe.training.evaluate_every
         return (math.floor(done / every + 1e-9) + 1) * every
 
-    def _all_batches(self) -> Iterator[DeviceBatch]:
+    def _all_batches(self) -> Iterator[ModelBatch]:
         """Batches from where the run stands, epoch after epoch."""
         while True:
-            epoch, first = self.progress.epoch, self.progress.batch
-            n, step = self._batches.n_batches(epoch), self.progress.step
-
-            def make(number: int, epoch: int = epoch, offset: int = step - first) -> DeviceBatch:
-                return self._make(self._batches.batch(epoch, number), offset + number)
-
-            for batch in ahead(make, range(first, n)):
+            now = self.progress
+            for batch in self._train.batches(now.epoch, now.batch, now.step):
                 self.progress.batch += 1
                 self.progress.step += 1
                 yield batch
-            self.progress.epoch, self.progress.batch = epoch + 1, 0
+            self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
 
     def _step(
-        self, batch: DeviceBatch, watch: Stopwatch | None = None
-    ) -> tuple[Tensor, Tensor, bool]:
-        """One step: loss a token (2,), norm of the gradient, and whether it was taken."""
+        self, batch: ModelBatch, watch: Stopwatch | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """One step: loss a token (2,), norm of the gradient, and whether it was taken.
+
+        Nothing here waits for a GPU, which has work for some steps ahead that way.
+        """
         rate = rate_at(self._done(), self.recipe.optimizer)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         if not batch.carried:
             self._states = None
         with torch.autocast(self.process.device.type, torch.bfloat16, enabled=self._autocast):
-            sums, states = self._runs(batch, self._table, self._states, watch)
+            sums, states = self._runs(batch, self._train.table, self._states, watch)
         loss = sums.mean() / batch.total
         # gradients are averaged over processes, but the sum over all tokens is what is meant
         (loss * (self.process.size * self.recipe.optimizer.loss_scale)).backward()
@@ -245,33 +219,31 @@ class Trainer:
         norm = clip_gradients(self.model, self.recipe.optimizer.clip_norm)
         each = _over_all(sums.detach(), self.process) / batch.total
         guess = math.log(len(self.vocabulary))
-        taken = bool(torch.isfinite(norm) & (each.mean() < _EXPLODED * guess))
-        if taken:
-            self.optimizer.step()
-            self._states = states
-            self.progress.skipped = 0
-        else:
-            self._states = None
-            self._skip(each, norm)
+        usable = torch.isfinite(norm) & (each.mean() < _EXPLODED * guess)
+        take_step(self.optimizer, usable)
+        self._states = [(torch.where(usable, h, 0), torch.where(usable, c, 0)) for h, c in states]
+        self._skipped = torch.where(usable, 0, self._skipped + 1)
+        self._most_skipped = torch.maximum(self._most_skipped, self._skipped)
         self.optimizer.zero_grad(set_to_none=True)
         if watch is not None:
             watch.mark("optimizer")
         self.progress.tokens += batch.total
-        return each, norm, taken
+        return each, norm, usable
 
-    def _skip(self, loss: Tensor, norm: Tensor) -> None:
-        self.progress.skipped += 1
-        if self.progress.skipped >= _MOST_SKIPPED:
+    def _check(self) -> None:
+        """Stop where step after step could not be taken; this waits for a GPU."""
+        if int(self._most_skipped) >= _MOST_SKIPPED:
             raise TrainingError(
-                f"the loss ({float(loss.mean()):.3g}) or the gradient (norm {float(norm):.3g}) was "
-                f"not to be used {_MOST_SKIPPED} times in a row, up to step {self.progress.step}; "
-                f"the last good checkpoint is {self.folder.checkpoint}: lower the learning rate "
-                "and use --resume"
+                "the loss or the gradient was not finite, or the loss many times that of "
+                f"guessing, {int(self._most_skipped)} times in a row, up to step "
+                f"{self.progress.step}; the last good checkpoint is {self.folder.checkpoint}: use "
+                "--resume with a lower learning rate, as --set optimizer.learning_rate="
+                f"{self.recipe.optimizer.learning_rate / 4:g}"
             )
 
     # Looking
 
-    def _report(self, since: _Since, reporter: Reporter) -> None:
+    def _report(self, since: Since, reporter: Reporter) -> None:
         if not self.process.is_first:
             return
         values = since.values() | {
@@ -286,18 +258,8 @@ class Trainer:
         """Perplexity on the validation text; the best model so far is kept."""
         if not self.process.is_first:
             return None
-        table, make = self._valid_words
         with torch.autocast(self.process.device.type, torch.bfloat16, enabled=self._autocast):
-            found = evaluate(
-                self.model,
-                self._valid,
-                table,
-                make,
-                self.vocabulary.index(Vocabulary.unknown),
-                self.recipe.batch.tokens,
-                max_tokens,
-                progress=False,
-            )
+            found = evaluate(self.model, self._valid, max_tokens, progress=False)
         values = asdict(found)
         self.folder.report(
             kind="evaluation",
@@ -317,10 +279,7 @@ class Trainer:
 
     def checkpoint(self) -> Checkpoint:
         """The model as it is now, ready to be written in any format."""
-        tensors = {k: v.detach().float().cpu() for k, v in self.model.bilm.state_dict().items()}
-        softmax = self.model.softmax.state_dict()
-        tensors |= {SOFTMAX + k: v.detach().float().cpu() for k, v in softmax.items()}
-        return replace(self._base, tensors=tensors)
+        return replace(self._base, tensors=self.model.tensors())
 
     def save(self) -> None:
         """Write where training can go on."""
@@ -340,6 +299,7 @@ class Trainer:
                 "model": self.model.state_dict(),
                 "optimizer": self.optimizer.state_dict(),
                 "progress": asdict(self.progress),
+                "skipped": int(self._skipped),
                 "text": self._digest,
             }
         )
@@ -357,6 +317,7 @@ class Trainer:
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.progress = Progress(**state["progress"])
+            self._skipped = self._skipped + state["skipped"]
             states = own["states"]
             torch.set_rng_state(own["rng"])
             if own["cuda_rng"] is not None and self.process.device.type == "cuda":
@@ -396,54 +357,6 @@ class Trainer:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-class _Since:
-    """What happened since the last report."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._start = replace(progress)
-        self._losses: list[Tensor] = []
-        self._norms: list[Tensor] = []
-        self._skipped = 0
-        self.shares: dict[str, float] = {}
-        """Of each part of a step, its share of the time."""
-
-    def add(self, loss: Tensor, norm: Tensor, taken: bool) -> None:
-        """Count a step."""
-        if taken:
-            self._losses.append(loss)
-            self._norms.append(norm)
-        else:
-            self._skipped += 1
-
-    def wants_shares(self) -> bool:
-        """Whether the next step is to be looked at: one in every report, when it runs smoothly."""
-        return not self.shares and len(self._losses) >= 3
-
-    def seconds(self) -> float:
-        """Time spent training."""
-        return self._progress.seconds - self._start.seconds
-
-    def values(self) -> dict[str, Any]:
-        """Means over the steps."""
-        tokens = self._progress.tokens - self._start.tokens
-        values: dict[str, Any] = {
-            "seconds": self._progress.seconds,
-            "tokens": self._progress.tokens,
-            "tokens_per_second": tokens / max(1e-9, self.seconds()),
-            "skipped": self._skipped,
-        }
-        if self.shares:
-            values["time"] = self.shares
-        if self._losses:
-            loss = torch.stack(self._losses).mean(0).tolist()
-            values |= {"loss": sum(loss) / len(loss), "loss_forward": loss[0]}
-            if len(loss) > 1:
-                values["loss_backward"] = loss[1]
-            values["gradient_norm"] = float(torch.stack(self._norms).mean())
-        return values
 
 
 def _over_all(sums: Tensor, process: Process) -> Tensor:
