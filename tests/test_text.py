@@ -128,3 +128,11 @@ def test_vocabulary():
     assert vocabulary.ids([]).shape == (0,)
     with pytest.raises(FormatError, match="no line </S> or <UNK>"):
         Vocabulary(["<S>"])
+
+
+def test_english_split_at_hyphens():
+    tokenizer = get_tokenizer("english-hyphens")
+    assert tokenizer("A well-known, 20-year-old co-op cost -27 dollars - or $-5.") == [
+        *["A", "well", "-", "known", ",", "20", "-", "year", "-", "old", "co", "-", "op", "cost"],
+        *get_tokenizer("english")("-27 dollars - or $-5."),
+    ]

@@ -23,7 +23,10 @@ OptionsFileOption = Annotated[
 WeightFileOption = Annotated[Path | None, typer.Option(help="…and its HDF5 weights.")]
 TokenizerOption = Annotated[
     str | None,
-    typer.Option(help="whitespace, english, characters or chinese; the model's own if left out."),
+    typer.Option(
+        help="whitespace, english, english-hyphens, characters or chinese; "
+        "the model's own if left out."
+    ),
 ]
 DeviceOption = Annotated[
     str | None, typer.Option(help="cpu, cuda or cuda:N; a GPU where there is one if left out.")

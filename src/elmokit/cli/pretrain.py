@@ -32,7 +32,9 @@ def pretrain(
     ] = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help="whitespace, english, characters or chinese; english if left out."),
+        typer.Option(
+            help="whitespace, english, english-hyphens, characters or chinese; english if left out."
+        ),
     ] = None,
     tokenized: Annotated[
         bool, typer.Option("--tokenized", help="Lines are sentences, tokens apart by white space.")

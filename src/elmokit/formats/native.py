@@ -6,6 +6,7 @@ Whatever a version writes, later versions of the same major number can read.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import torch
@@ -94,6 +95,8 @@ def write(
     with new_folder(folder, overwrite, MODEL_FILES) as new:
         (new / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         save_file(tensors, new / "model.safetensors", metadata={"format": "pt"})
+        # which safetensors keeps from everybody else
+        shutil.copymode(new / "config.json", new / "model.safetensors")
         for key, name in _LISTS.items():
             if items := getattr(checkpoint, key):
                 text = "".join(item + "\n" for item in items)

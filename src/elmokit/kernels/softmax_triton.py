@@ -11,6 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 _BLOCK = 4096
+_WARPS = 8
 
 
 @triton.jit
@@ -78,5 +79,6 @@ def cross_entropy(
     _cross_entropy[(rows,)](
         logits, bias, targets, ids if sampled else targets, own if sampled else unused,
         losses, d_own if sampled else unused, logits.stride(0), n, sampled, gradient, _BLOCK,
+        num_warps=_WARPS,
     )  # fmt: skip
     return losses, d_own

@@ -35,7 +35,9 @@ class PretrainModel(nn.Module):
 
     def __init__(self, config: ModelConfig, softmax: SoftmaxSettings, dropout: float) -> None:
         super().__init__()
-        self.config, self.kind, self.dropout = config, softmax.kind, dropout
+        self.config, self.dropout = config, dropout
+        self.sampled = softmax.kind == "sampled"
+        """Whether words that are drawn stand for all, in training."""
         self.bilm = BiLM(config)
         self.softmax = make_softmax(config)
 
@@ -116,7 +118,7 @@ class PretrainModel(nn.Module):
         targets = batch.targets[direction]
         if isinstance(self.softmax, AdaptiveSoftmax):
             return adaptive_loss(self.softmax.inner, h, targets)
-        if self.kind == "sampled" and self.training:
+        if self.sampled and self.training:
             log_q = log_expected(len(self.softmax.bias), batch.tries[direction], h.device)
             return sampled_loss(self.softmax, h, targets, batch.drawn[direction], log_q)
         return full_loss(self.softmax, h, targets)

@@ -79,6 +79,8 @@ class SoftmaxSettings:
     """full, sampled (some words stand for all, as published) or adaptive (rare words clustered)."""
     samples: int = 8192
     """Words drawn for each direction and step, where sampled."""
+    full_from: float = 1.0
+    """Share of the run after which no words are drawn any more and all count, where sampled."""
     cutoffs: tuple[int, ...] = (10_000, 40_000)
     """Where the clusters begin, where adaptive; those above the vocabulary's size are left out."""
 
@@ -90,6 +92,7 @@ class SoftmaxSettings:
             [
                 (self.kind in kinds, "kind", " or ".join(kinds)),
                 (self.samples >= 1, "samples", "1 or more"),
+                (0 <= self.full_from <= 1, "full_from", "from 0 to 1"),
                 (bool(self.cutoffs) and rising, "cutoffs", "rising numbers"),
             ],
             self,

@@ -239,6 +239,8 @@ def _token_vectors(model: Checkpoint, words: Sequence[str]) -> Tensor:
 @contextmanager
 def _processes(device: str | None) -> Iterator[Process]:
     """This process, joined with the others that torchrun started, if it did."""
+    # batches differ in size, and memory that cannot grow would be asked for anew again and again
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield Process(device=choose_device(device))

@@ -204,7 +204,10 @@ class Trainer:
 
         Nothing here waits for a GPU, which has work for some steps ahead that way.
         """
-        rate = rate_at(self._done(), self.recipe.optimizer)
+        done = self._done()
+        softmax = self.recipe.softmax
+        self.model.sampled = softmax.kind == "sampled" and done < softmax.full_from
+        rate = rate_at(done, self.recipe.optimizer)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         if not batch.carried:

@@ -42,6 +42,19 @@ def _whitespace_spans(text: str) -> list[Span]:
     return [match.span() for match in _WORD.finditer(text)]
 
 
+_HYPHEN = re.compile(r"(?<=\w)-(?=\w)")
+
+
+def _split_english_spans(text: str) -> list[Span]:
+    spans = []
+    for start, end in english_spans(text):
+        for hyphen in _HYPHEN.finditer(text, start, end):
+            spans += [(start, hyphen.start()), hyphen.span()]
+            start = hyphen.end()
+        spans.append((start, end))
+    return spans
+
+
 def _character_spans(text: str) -> list[Span]:
     return [match.span() for match in _CHARACTER.finditer(text)]
 
@@ -72,6 +85,7 @@ def _chinese_segmenter() -> Callable[[str], Iterable[str]]:
 TOKENIZERS: dict[str, Tokenizer] = {
     "whitespace": Tokenizer("whitespace", _whitespace_spans),
     "english": Tokenizer("english", english_spans),
+    "english-hyphens": Tokenizer("english-hyphens", _split_english_spans),
     "characters": Tokenizer("characters", _character_spans),
     "chinese": Tokenizer("chinese", _chinese_spans),
 }
