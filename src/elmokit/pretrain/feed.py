@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -172,7 +172,7 @@ class Feed:
         if softmax.kind == "sampled":
             self._negatives = Negatives(len(vocabulary), softmax.samples)
 
-    def batches(self, epoch: int, first: int, step: int) -> Iterator[ModelBatch]:
+    def batches(self, epoch: int, first: int, step: int) -> Generator[ModelBatch, None, None]:
         """The batches of an epoch from a certain one on, which belongs to a certain step.
 
         They are made by other processes where the model is on a GPU: a thread would keep this one

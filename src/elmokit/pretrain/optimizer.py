@@ -32,16 +32,22 @@ def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim
     )
 
 
-def rate_at(progress: float, settings: OptimizerSettings) -> float:
-    """The learning rate at a point of the run, 0 to 1."""
-    progress = min(1.0, progress)
-    if progress < settings.warmup:
-        return settings.learning_rate * progress / settings.warmup
+def rate_at(step: int, n_steps: int | None, progress: float, settings: OptimizerSettings) -> float:
+    """The learning rate.
+
+    Args:
+        step: The step to be taken, from 1.
+        n_steps: Steps of the whole run, where they are known.
+        progress: The share of the run that is done, 0 to 1; by the clock where that ends it. The
+            rate must not rise by the clock, as the first steps take long and are few.
+        settings: Where from and where to.
+    """
+    warmup = settings.warmup if n_steps is None else min(settings.warmup, n_steps // 10)
+    rate = settings.learning_rate * min(1.0, step / max(1, warmup))
     if settings.schedule == "constant":
-        return settings.learning_rate
-    rest = (progress - settings.warmup) / (1 - settings.warmup)
-    share = _LOWEST + (1 - _LOWEST) * 0.5 * (1 + math.cos(math.pi * rest))
-    return settings.learning_rate * share
+        return rate
+    share = 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+    return rate * (_LOWEST + (1 - _LOWEST) * share)
 
 
 def clip_gradients(model: nn.Module, max_norm: float) -> Tensor:

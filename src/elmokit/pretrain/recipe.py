@@ -107,8 +107,8 @@ class OptimizerSettings:
     """adamw or adagrad."""
     learning_rate: float = 0.002
     """The highest."""
-    warmup: float = 0.02
-    """Share of the run over which the rate rises from nothing."""
+    warmup: int = 300
+    """Steps over which the rate rises from nothing; a tenth of all steps if that is fewer."""
     schedule: str = "cosine"
     """cosine (falls to a hundredth at the end) or constant."""
     weight_decay: float = 0.01
@@ -128,7 +128,7 @@ class OptimizerSettings:
             [
                 (self.name in ("adamw", "adagrad"), "name", "adamw or adagrad"),
                 (self.learning_rate > 0, "learning_rate", "above 0"),
-                (0 <= self.warmup < 1, "warmup", "from 0 to below 1"),
+                (self.warmup >= 0, "warmup", "0 or more"),
                 (self.schedule in ("cosine", "constant"), "schedule", "cosine or constant"),
                 (self.weight_decay >= 0, "weight_decay", "0 or more"),
                 (all(0 <= b < 1 for b in self.betas), "betas", "from 0 to below 1"),

@@ -6,8 +6,8 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -123,11 +123,11 @@ class Trainer:
         Returns:
             How good the best model is; None if the end was not reached.
         """
-        with self._stopping_well():
+        # closed at the end, as a loader's processes must not be left to themselves
+        with self._stopping_well(), closing(self._all_batches()) as batches:
             next_evaluation = self._next(self._done())
             since, clock = Since(self.progress), time.perf_counter()
             watch: Stopwatch | None = None
-            batches = self._all_batches() if self._done() < 1 else iter(())
             for batch in batches:
                 if watch is not None:
                     watch.mark("data")
@@ -178,23 +178,31 @@ class Trainer:
 
     def _done(self) -> float:
         """Share of the run behind us."""
+        minutes, n_steps = self.recipe.training.minutes, self._n_steps()
+        if n_steps is None:
+            return self.progress.seconds / (60 * (minutes or 1))
+        return self.progress.step / n_steps
+
+    def _n_steps(self) -> int | None:
+        """Steps of the whole run; None where time ends it."""
         settings = self.recipe.training
         if settings.minutes is not None:
-            return self.progress.seconds / (60 * settings.minutes)
-        return self.progress.step / max(1, round(settings.epochs * self._per_epoch))
+            return None
+        return max(1, round(settings.epochs * self._per_epoch))
 
     def _next(self, done: float) -> float:
         every = self.recipe.training.evaluate_every
         return (math.floor(done / every + 1e-9) + 1) * every
 
-    def _all_batches(self) -> Iterator[ModelBatch]:
-        """Batches from where the run stands, epoch after epoch."""
-        while True:
+    def _all_batches(self) -> Generator[ModelBatch, None, None]:
+        """Batches from where the run stands, epoch after epoch, as long as there is work to do."""
+        while self._done() < 1:
             now = self.progress
-            for batch in self._train.batches(now.epoch, now.batch, now.step):
-                self.progress.batch += 1
-                self.progress.step += 1
-                yield batch
+            with closing(self._train.batches(now.epoch, now.batch, now.step)) as batches:
+                for batch in batches:
+                    self.progress.batch += 1
+                    self.progress.step += 1
+                    yield batch
             self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
 
     def _step(
@@ -207,7 +215,7 @@ class Trainer:
         done = self._done()
         softmax = self.recipe.softmax
         self.model.sampled = softmax.kind == "sampled" and done < softmax.full_from
-        rate = rate_at(done, self.recipe.optimizer)
+        rate = rate_at(self.progress.step, self._n_steps(), done, self.recipe.optimizer)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         if not batch.carried:
