@@ -67,7 +67,7 @@ def test_demo():
 def test_demo_with_a_model(cli, tiny_folder):
     done = cli("demo", "--model", tiny_folder)
     assert done.returncode == 0, done.stderr
-    assert "random" not in done.stdout
+    assert "token layer" in done.stdout
 
 
 def test_similarity(cli, tiny_folder):

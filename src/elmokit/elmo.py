@@ -16,8 +16,8 @@ import torch
 
 from elmokit.config import MixConfig, ModelConfig, published_size
 from elmokit.devices import choose_device, to_device
-from elmokit.errors import ConfigError, InputError, ModelNotFoundError, UnsupportedModelError
-from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, bundled_models, native, read_model
+from elmokit.errors import ConfigError, InputError, UnsupportedModelError
+from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, native, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.layers import LayerChoice, Layers
@@ -129,11 +129,6 @@ class Elmo:
         elif softmax is not None or vocabulary is not None:
             raise InputError("softmax= and vocabulary= go with options= and weights=")
         else:
-            if model is None and DEFAULT_MODEL not in bundled_models():
-                raise ModelNotFoundError(
-                    "no pretrained model is bundled in this version; give the folder or ZIP "
-                    "archive of one"
-                )
             checkpoint = read_model(DEFAULT_MODEL if model is None else model)
         return cls(checkpoint, tokenizer, device, cache_mb, quantize)
 

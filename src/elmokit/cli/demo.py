@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from elmokit.cli.common import ModelOption, layer_names, print_table
 
 MONEY = ["I went to the bank to deposit money", "She opened an account at the bank on Main Street"]
 RIVER = ["I sat by the bank of the river", "They walked along the muddy bank of the stream"]
 
 
-def demo(
-    model: ModelOption = None,
-    seed: Annotated[int, typer.Option(help="Of the random model, where none is bundled.")] = 0,
-) -> None:
+def demo(model: ModelOption = None) -> None:
     """Show that the vector of "bank" depends on its sentence."""
     from elmokit.analysis.similarity import word_similarity
     from elmokit.elmo import Elmo
-    from elmokit.formats import DEFAULT_MODEL, bundled_models
 
-    if model is None and DEFAULT_MODEL not in bundled_models():
-        print(
-            "No pretrained model is bundled in this version: this is a random one of the published "
-            "small size.\nIts numbers show how ELMo works, not what bank means; give a trained "
-            "model with --model.\n"
-        )
-        elmo = Elmo.random("small", seed)
-    else:
-        elmo = Elmo.load(model)
+    elmo = Elmo.load(model)
     print(f"{elmo!r}\n")
     for name, sentences in (("money", MONEY), ("river", RIVER)):
         for number, sentence in enumerate(sentences, 1):

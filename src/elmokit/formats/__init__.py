@@ -12,9 +12,9 @@ from elmokit.formats.source import sources
 
 READERS = (native, many_langs, bilm_tf)
 WRITERS = {"native": native.write, "bilm-tf": bilm_tf.write}
-DEFAULT_MODEL = "en"
 
 _BUNDLED = Path(__file__).parent.parent / "models"
+DEFAULT_MODEL = _BUNDLED / "en"
 
 
 def bundled_models() -> list[str]:
@@ -39,7 +39,7 @@ def find_model(model: str | Path) -> Path:
             for candidate in (folder / name, folder / f"{name}.zip"):
                 if candidate.exists():
                     return candidate
-    names = ", ".join(bundled_models()) or "none in this version"
+    names = ", ".join(bundled_models())
     raise ModelNotFoundError(
         f"there is no model {name!r}: neither a folder or ZIP archive of that path, nor a bundled "
         f"name (bundled: {names}), nor one in $ELMOKIT_MODELS"

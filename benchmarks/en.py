@@ -1,0 +1,106 @@
+"""The model in the package: size, speed, perplexity, word senses.
+
+    python benchmarks/en.py [--model MODEL] [--text TEXT] [--semcor DIR --wordnet FILE --wsd DIR]
+                            [--write]
+
+TEXT is held-out text as for ``elmokit evaluate``; DIR of --semcor holds SemCor 3.0, FILE is
+WordNet's index.sense, DIR of --wsd is Evaluation_Datasets of the Unified Evaluation Framework
+(Raganato et al. 2017). What is not given is left out. --write stores the table as
+benchmarks/results/en.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+from pathlib import Path
+
+import torch
+from cpu import HERE, make_sentences, matrix_flops, processor, tokens_per_second
+
+import elmokit
+from elmokit import Elmo
+from elmokit.analysis.senses import Senses, read_raganato, read_semcor
+from elmokit.analysis.wsd import SenseVectors, evaluate
+from elmokit.formats import DEFAULT_MODEL
+from elmokit.pretrain.score import evaluate_model
+
+SETS = ("ALL", "senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
+
+
+def main() -> None:
+    """Measure, print, and store if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", default=str(DEFAULT_MODEL))
+    parser.add_argument("--text", type=Path)
+    parser.add_argument("--semcor", type=Path)
+    parser.add_argument("--wordnet", type=Path)
+    parser.add_argument("--wsd", type=Path)
+    parser.add_argument("--write", action="store_true", help="store the table")
+    arguments = parser.parse_args()
+    size = sum(p.stat().st_size for p in Path(arguments.model).iterdir())
+    lines = [
+        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
+        f"{platform.python_version()}, {processor()}, {datetime.date.today()}. "
+        f"{size / 1e6:.1f} MB of files.",
+        "",
+        *speed(arguments.model),
+    ]
+    if arguments.text:
+        found = evaluate_model(arguments.model, [arguments.text])
+        lines += [
+            "",
+            f"{arguments.text.name}, each sentence alone, whole softmax: perplexity "
+            f"{found.mean:.2f} (forward {found.forward:.2f}, backward {found.backward:.2f}), "
+            f"{found.unknown_rate:.2%} unknown, {found.n_tokens:,} tokens, "
+            f"{found.bits_per_character:.3f} bits a character.",
+        ]
+    if arguments.semcor and arguments.wordnet and arguments.wsd:
+        lines += ["", *senses(arguments.model, arguments.semcor, arguments.wordnet, arguments.wsd)]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if arguments.write:
+        (HERE / "results" / "en.md").write_text(text, encoding="utf-8")
+
+
+def speed(model: str) -> list[str]:
+    """Tokens per CPU-second on one thread, words known, all layers."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    sentences = make_sentences(400)
+    elmo = Elmo.load(model, device="cpu")
+    stacks = elmo.bilm.directions
+    n_weights = sum(p.numel() for stack in stacks for lstm in stack for p in lstm.parameters())
+    floor = matrix_flops() / (2 * n_weights)
+    lines = ["| one thread, words known | tokens per CPU-second | of the floor |", "|---|---|---|"]
+    for name, quantize in (("float32", None), ("int8", "int8")):
+        elmo = Elmo.load(model, device="cpu", quantize=quantize)
+        elmo.encode(sentences, "all")
+        found = tokens_per_second(elmo, sentences)
+        lines.append(f"| {name} | {found:,.0f} | {found / floor:.0%} |")
+    torch.set_num_threads(threads)
+    return lines
+
+
+def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:
+    """F1 by layer of 1-nearest-neighbour senses, the first sense where none was seen."""
+    elmo, inventory = Elmo.load(model), Senses(wordnet)
+    vectors = SenseVectors.train(elmo, read_semcor(semcor))
+    layers = [f"layer {k}" for k in range(elmo.n_layers)]
+    lines = [
+        "Word senses, F1, by the nearest average of SemCor's occurrences:",
+        "",
+        "| | words | first sense | " + " | ".join(layers) + " |",
+        "|---|---|---|" + "---|" * len(layers),
+    ]
+    for name in SETS:
+        texts = read_raganato(wsd / name / f"{name}.data.xml", wsd / name / f"{name}.gold.key.txt")
+        scores, first = evaluate(elmo, vectors, inventory, texts)
+        shown = " | ".join(f"{score.f1:.1f}" for score in scores)
+        lines.append(f"| {name} | {first.n:,} | {first.f1:.1f} | {shown} |")
+    return lines
+
+
+if __name__ == "__main__":
+    main()
