@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from elmokit.analysis.report import Report
     from elmokit.elmo import Elmo
 
 ModelOption = Annotated[
@@ -30,6 +32,10 @@ TokenizerOption = Annotated[
 ]
 DeviceOption = Annotated[
     str | None, typer.Option(help="cpu, cuda or cuda:N; a GPU where there is one if left out.")
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(help="Write OUT.json, OUT.csv, and the picture as OUT.png and OUT.svg."),
 ]
 
 
@@ -72,3 +78,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     for row in rows:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
+
+
+def give(report: Report, out: Path | None) -> None:
+    """Print what an analysis found, and write it where it was asked for."""
+    print_table(report.columns, report.shown(), report.title)
+    if out is not None:
+        print("wrote " + ", ".join(str(path) for path in report.write(out)))
+        for warning in report.warnings:
+            print(f"elmokit: {warning}", file=sys.stderr)
