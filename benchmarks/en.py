@@ -21,7 +21,8 @@ from cpu import HERE, make_sentences, matrix_flops, processor, tokens_per_second
 
 import elmokit
 from elmokit import Elmo
-from elmokit.analysis.senses import Senses, read_raganato, read_semcor
+from elmokit.analysis.senses import read_raganato, read_semcor
+from elmokit.analysis.wordnet import WordNet
 from elmokit.analysis.wsd import SenseVectors, evaluate
 from elmokit.formats import DEFAULT_MODEL
 from elmokit.pretrain.score import evaluate_model
@@ -85,9 +86,9 @@ def speed(model: str) -> list[str]:
 
 def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:
     """F1 by layer of 1-nearest-neighbour senses, the first sense where none was seen."""
-    elmo, inventory = Elmo.load(model), Senses(wordnet)
+    elmo, inventory = Elmo.load(model), WordNet(wordnet)
     vectors = SenseVectors.train(elmo, read_semcor(semcor))
-    layers = [f"layer {k}" for k in range(elmo.n_layers)]
+    layers = [*(f"layer {k}" for k in range(elmo.n_layers)), "mix"]
     lines = [
         "Word senses, F1, by the nearest average of SemCor's occurrences:",
         "",

@@ -1,9 +1,12 @@
 """Senses of words: the files, the averages, the scores."""
 
+import json
+
 import numpy as np
 import pytest
 
-from elmokit.analysis.senses import Senses, TaggedSentence, Target, read_raganato, read_semcor
+from elmokit.analysis.senses import TaggedSentence, Target, read_raganato, read_semcor
+from elmokit.analysis.wordnet import WordNet
 from elmokit.analysis.wsd import SenseVectors, evaluate
 from elmokit.errors import FormatError, InputError
 
@@ -54,7 +57,7 @@ def test_semcor(tmp_path):
 @pytest.fixture
 def senses(tmp_path):
     (tmp_path / "index.sense").write_text(INDEX)
-    return Senses(tmp_path / "index.sense")
+    return WordNet(tmp_path / "index.sense")
 
 
 def test_wordnet(senses, tmp_path):
@@ -63,7 +66,7 @@ def test_wordnet(senses, tmp_path):
     assert senses.of("bank", "ADV") == []
     (tmp_path / "wrong").write_text("no such thing")
     with pytest.raises(InputError, match="is not WordNet's index.sense"):
-        Senses(tmp_path / "wrong")
+        WordNet(tmp_path / "wrong")
 
 
 def test_raganato(tmp_path):
@@ -104,7 +107,7 @@ def test_nearest_average(tiny, senses, tmp_path):
     np.testing.assert_allclose(vectors.vectors[vectors.keys.index(MONEY)], mean, atol=1e-5)
     # each sentence is nearest to its own average, but in the token layer all are alike
     by_layer, first = evaluate(tiny, vectors, senses, train)
-    assert [score.f1 for score in by_layer[1:]] == [100, 100]
+    assert [score.f1 for score in by_layer[1:]] == [100, 100, 100]  # and the mix
     assert first.f1 == pytest.approx(100 / 3)
     assert first.n == 3
     assert by_layer[0].seen == 1
@@ -126,3 +129,67 @@ def test_first_sense_where_nothing_was_seen(tiny, senses):
         SenseVectors.train(tiny, [])
     with pytest.raises(InputError, match="right sense"):
         evaluate(tiny, vectors, senses, [sentence("the bank")])
+
+
+WORDNET = {
+    "data.noun": "x" * 20 + '\n000 17 n 01 bank 0 000 | sloping land; "the river bank"\n',
+    "noun.exc": "geese goose\n",
+    "index.sense": "bank%1:17:01:: 00000021 1 25\nbank%1:14:00:: 00000000 2 11\n"
+    "goose%1:05:00:: 00000000 1 1\nbank%2:40:00:: 00000000 1 3\nriver_bank%1:17:00:: 0 1 0\n"
+    "deposit%2:40:00:: 00000000 1 9\nstudy%1:00:00:: 0 1 0\n",
+}
+
+
+@pytest.fixture
+def wordnet_folder(tmp_path):
+    folder = tmp_path / "wordnet"
+    folder.mkdir()
+    for name, text in WORDNET.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_forms(wordnet_folder):
+    wordnet = WordNet(wordnet_folder)
+    assert wordnet.of_form("geese") == ["goose%1:05:00::"]
+    assert wordnet.of_form("studies") == ["study%1:00:00::"]
+    assert wordnet.of_form("Banks") == ["bank%1:17:01::", "bank%1:14:00::", "bank%2:40:00::"]
+    assert wordnet.of_form("river banks") == ["river_bank%1:17:00::"]
+    assert wordnet.of_form("s") == wordnet.of_form("nothing") == []
+    assert wordnet.gloss("bank%1:17:01::") == 'sloping land; "the river bank"'
+    assert WordNet(wordnet_folder / "index.sense").gloss("unknown") == ""
+
+
+def test_commands(cli, tiny_folder, wordnet_folder, tmp_path):
+    files = tmp_path / "semcor" / "brown1" / "tagfiles"
+    files.mkdir(parents=True)
+    (files / "br-a01").write_text(
+        "<s snum=1><wf lemma=bank lexsn=1:14:00::>bank</wf><wf>of</wf><wf>money</wf></s>"
+        "<s snum=2><wf>the</wf><wf lemma=bank lexsn=1:17:01::>bank</wf><wf>of</wf></s>"
+    )
+    senses = tmp_path / "senses.npz"
+    done = cli("wsd", "train", files.parent, "--out", senses, "-m", tiny_folder)
+    assert done.returncode == 0, done.stderr
+    assert "2 senses" in done.stdout
+    (tmp_path / "a.data.xml").write_text(DATA)
+    (tmp_path / "a.gold.key.txt").write_text("t0 river_bank%1:17:00::\nt1 bank%1:17:01::\n")
+    test = ["wsd", "test", senses, tmp_path / "a.data.xml", "--wordnet", wordnet_folder]
+    done = cli(*test, "-m", tiny_folder, "--out", tmp_path / "scores")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads((tmp_path / "scores.json").read_text())["rows"]
+    assert row["F1"] == "a"
+    assert row["words"] == 2
+    assert set(row) > {"first sense", "token layer", "LSTM layer 2", "mix"}
+    assert (tmp_path / "scores.png").stat().st_size > 5000
+    done = cli(
+        "wsd", "tag", senses, "They sat on the river banks .", "--wordnet", wordnet_folder,
+        "-m", tiny_folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "river_bank%1:17:00::" in done.stdout
+    assert "most frequent" in done.stdout
+    done = cli("wsd", "tag", senses, "", "--wordnet", wordnet_folder, "-m", tiny_folder)
+    assert done.returncode == 0, done.stderr
+    done = cli(*test)  # with the model in the package, which did not make them
+    assert done.returncode == 2
+    assert "made by another model" in done.stderr

@@ -1,18 +1,15 @@
-"""Texts whose words are tagged with WordNet senses, and WordNet's list of senses."""
+"""Texts whose words are tagged with WordNet senses."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from elmokit.analysis.wordnet import POS
 from elmokit.errors import InputError
-
-POS = {"1": "NOUN", "2": "VERB", "3": "ADJ", "4": "ADV", "5": "ADJ"}
-"""Part of speech by the digit behind the % of a sense key."""
 
 _WORD = re.compile(r"<(wf|punc)([^>]*)>([^<]*)</(?:wf|punc)>|</s>")
 _ATTRIBUTE = re.compile(r"(\w+)=(\S+)")
@@ -41,29 +38,6 @@ class TaggedSentence:
 
     tokens: list[str]
     targets: list[Target]
-
-
-class Senses:
-    """WordNet's senses of every lemma, the most frequent first.
-
-    Args:
-        path: The file index.sense of WordNet.
-    """
-
-    def __init__(self, path: Path) -> None:
-        found: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-        try:
-            for line in path.read_text(encoding="utf-8").splitlines():
-                key, _, number, _ = line.split()
-                lemma, _, rest = key.partition("%")
-                found[lemma, POS[rest[0]]].append((int(number), key))
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{path} is not WordNet's index.sense: {error}") from error
-        self._keys = {word: [key for _, key in sorted(keys)] for word, keys in found.items()}
-
-    def of(self, lemma: str, pos: str) -> list[str]:
-        """Sense keys of a lemma; none if WordNet lacks it."""
-        return self._keys.get((lemma.lower(), pos), [])
 
 
 def read_semcor(folder: Path) -> Iterator[TaggedSentence]:

@@ -15,6 +15,7 @@ from elmokit.cli.evaluate import evaluate
 from elmokit.cli.info import info
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.similarity import similarity
+from elmokit.cli.wsd import wsd
 from elmokit.errors import ElmoKitError
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 for command in (demo, embed, similarity, info, convert, pretrain, evaluate):
     app.command()(command)
+app.add_typer(wsd)
 
 
 def _print_version(wanted: bool) -> None:

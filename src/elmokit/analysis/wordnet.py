@@ -1,0 +1,99 @@
+"""WordNet's senses, glosses and base forms, from its own files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from pathlib import Path
+
+from elmokit.errors import InputError
+
+POS = {"1": "NOUN", "2": "VERB", "3": "ADJ", "4": "ADV", "5": "ADJ"}
+"""Part of speech by the digit behind the % of a sense key."""
+_FILES = {"NOUN": "noun", "VERB": "verb", "ADJ": "adj", "ADV": "adv"}
+
+# endings that WordNet's own search (morphy) takes off, and what it puts in their place
+_ENDINGS = {
+    "NOUN": [
+        ("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
+        ("men", "man"), ("ies", "y"),
+    ],
+    "VERB": [
+        ("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"),
+        ("ing", ""),
+    ],
+    "ADJ": [("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
+    "ADV": [],
+}  # fmt: skip
+
+
+class WordNet:
+    """Senses of every lemma, the most frequent first.
+
+    Args:
+        path: WordNet's folder of files (index.sense, data.noun, noun.exc and so on), or its file
+            index.sense alone, which is enough for senses without glosses and irregular forms.
+    """
+
+    def __init__(self, path: Path) -> None:
+        index = path / "index.sense" if path.is_dir() else path
+        self._folder = index.parent
+        found: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+        self._place: dict[str, tuple[str, int]] = {}
+        self._count: dict[str, int] = {}
+        try:
+            for line in index.read_text(encoding="utf-8").splitlines():
+                key, offset, number, count = line.split()
+                lemma, _, rest = key.partition("%")
+                found[lemma, POS[rest[0]]].append((int(number), key))
+                self._place[key] = (POS[rest[0]], int(offset))
+                self._count[key] = int(count)
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{index} is not WordNet's index.sense: {error}") from error
+        self._keys = {word: [key for _, key in sorted(keys)] for word, keys in found.items()}
+
+    def of(self, lemma: str, pos: str) -> list[str]:
+        """Sense keys of a lemma; none if WordNet lacks it."""
+        return self._keys.get((lemma.lower(), pos), [])
+
+    def of_form(self, form: str) -> list[str]:
+        """Sense keys of all lemmas a form can be of, the most frequent first.
+
+        Words apart by spaces are a phrase.
+        """
+        form = form.replace(" ", "_").lower()
+        keys = [
+            k for pos in _FILES for lemma in self.lemmas(form, pos) for k in self.of(lemma, pos)
+        ]
+        return sorted(dict.fromkeys(keys), key=lambda key: -self._count[key])
+
+    def lemmas(self, form: str, pos: str) -> list[str]:
+        """Base forms that WordNet has: the form itself, irregular ones, those without ending."""
+        found = [form, *self._irregular.get((form, pos), [])]
+        for ending, instead in _ENDINGS[pos]:
+            if form.endswith(ending) and len(form) > len(ending):
+                found.append(form[: len(form) - len(ending)] + instead)
+        return [lemma for lemma in dict.fromkeys(found) if (lemma, pos) in self._keys]
+
+    def gloss(self, key: str) -> str:
+        """What a sense means; empty where the files with the glosses are not there."""
+        pos, offset = self._place.get(key, ("", 0))
+        data = self._data.get(pos, b"")
+        line = data[offset : data.find(b"\n", offset)].decode("utf-8", "replace")
+        return line.partition("|")[2].strip()
+
+    @cached_property
+    def _data(self) -> dict[str, bytes]:
+        paths = {pos: self._folder / f"data.{name}" for pos, name in _FILES.items()}
+        return {pos: path.read_bytes() for pos, path in paths.items() if path.is_file()}
+
+    @cached_property
+    def _irregular(self) -> dict[tuple[str, str], list[str]]:
+        found = {}
+        for pos, name in _FILES.items():
+            path = self._folder / f"{name}.exc"
+            if path.is_file():
+                for line in path.read_text(encoding="utf-8").splitlines():
+                    form, *lemmas = line.split()
+                    found[form, pos] = lemmas
+        return found
