@@ -19,15 +19,19 @@ class Stopwatch:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self.seconds: dict[str, float] = {}
+        self._wait()  # what steps before have left to be done is none of this one's
         self._last = time.perf_counter()
 
     def mark(self, part: str) -> None:
         """Everything since the mark before was part of this."""
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
+        self._wait()
         now = time.perf_counter()
         self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
         self._last = now
+
+    def _wait(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
 
     def mark_on_the_way_back(self, value: Tensor, part: str) -> None:
         """The same when the gradient of a value is known."""
