@@ -35,7 +35,7 @@ from elmokit.pretrain import losses
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.score import evaluate_model
 from elmokit.pretrain.start import pretrain
-from elmokit.pretrain.train import TrainingError
+from elmokit.pretrain.train import TrainingError, make_batches
 
 NOUNS = "cat dog bird fish horse cow king queen child doctor".split()
 VERBS = "sees likes follows finds hears".split()
@@ -216,6 +216,35 @@ def test_sentences_alone(corpus, size):
     expected = [[f"w{i}.{k}" for k in range(i % 7 + 1)] for i in range(60)]
     assert sorted(found) == sorted(expected)
     assert found != expected
+
+
+@pytest.mark.parametrize("tokens", range(43, 120, 11))
+def test_processes_do_not_change_the_batches(corpus, tokens, monkeypatch):
+    """However the text falls into groups of batches, nothing is lost, and no process is idle."""
+    monkeypatch.setattr(SentenceBatches, "_GROUP", 2)
+    whole = SentenceBatches(corpus, tokens, 3)
+    batches = [whole.batch(1, n) for n in range(whole.n_batches(1))]
+    assert sum(b.total for b in batches) == corpus.n_tokens + len(corpus)
+    assert min(b.total for b in batches) > 0.75 * tokens - 8
+    for size in (2, 3, 4):
+        parts = [SentenceBatches(corpus, tokens, 3, share=Share(r, size)) for r in range(size)]
+        assert {part.n_batches(1) for part in parts} == {len(batches)}
+        for number, batch in enumerate(batches):
+            shared = [part.batch(1, number) for part in parts]
+            assert all(s.total == batch.total and len(s.lengths) for s in shared)
+            found = np.concatenate([s.inputs[0] for s in shared])
+            np.testing.assert_array_equal(np.sort(found), np.sort(batch.inputs[0]))
+
+
+def test_batches_too_small_for_the_processes(corpus):
+    with pytest.raises(InputError, match="42 tokens may hold fewer .* 4; .*batch.tokens of 43"):
+        SentenceBatches(corpus, 42, 0, share=Share(0, 4))
+    SentenceBatches(corpus, 42, 0, max_length=6, share=Share(0, 4))
+    SentenceBatches(corpus, 1, 0)  # one process has its sentence, however long
+    settings = recipe(batch={"order": "stream", "tokens": 60, "steps": 4})
+    assert make_batches(settings, corpus, Share(0, 3)).batch(0, 0).total == 60
+    with pytest.raises(InputError, match="15 rows .* 2 processes; .* a multiple of 8"):
+        make_batches(settings, corpus, Share(0, 2))
 
 
 def test_long_sentences_are_cut(corpus):

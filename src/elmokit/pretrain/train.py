@@ -102,8 +102,6 @@ class Trainer:
         self.optimizer = make_optimizer(self.model, recipe.optimizer)
         plan = make_batches(recipe, train, Share(process.rank, process.size))
         self._per_epoch = plan.n_batches(0)
-        if not self._per_epoch:
-            raise InputError("the text is too short to be shared out among the processes")
         self._train = Feed(train, plan, base, recipe.softmax, settings.seed, device)
         plan = one_after_another(valid, recipe.batch.tokens)
         self._valid = Feed(valid, plan, base, recipe.softmax, settings.seed, device)
@@ -383,5 +381,4 @@ def make_batches(recipe: Recipe, corpus: Corpus, share: Share) -> Batches:
     if settings.order == "sentences":
         return SentenceBatches(corpus, settings.tokens, seed, settings.max_length, share)
     rows = max(1, settings.tokens // settings.steps)
-    rows -= rows % share.size
     return StreamBatches(corpus, rows, settings.steps, seed, settings.order == "documents", share)
