@@ -8,10 +8,14 @@ import lzma
 import math
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,7 +36,8 @@ from elmokit.errors import (
 )
 from elmokit.nn import BiLM, FullSoftmax
 from elmokit.pretrain import losses
-from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.recipe import Recipe, read_toml
+from elmokit.pretrain.run_folder import RunFolder, Start
 from elmokit.pretrain.score import evaluate_model
 from elmokit.pretrain.start import pretrain
 from elmokit.pretrain.train import TrainingError, make_batches
@@ -77,6 +82,12 @@ def text(tmp_path):
     train.write_text("\n".join(sentences(400)) + "\n")
     valid.write_text("\n".join(sentences(60, seed=1)) + "\n")
     return [train], [valid]
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Of tests with many short runs, most of the time would go into drawing."""
+    monkeypatch.setattr("elmokit.pretrain.reports.draw_training", lambda folder: None)
 
 
 def run(text, out, settings, **keywords):
@@ -402,7 +413,7 @@ def test_every_order_and_softmax(text, tmp_path, order, kind):
 
 def test_the_papers_recipe(text, tmp_path):
     values = recipe().to_dict()
-    paper = Recipe.read(__import__("pathlib").Path(__file__).parents[1] / "recipes" / "paper.toml")
+    paper = Recipe.read(Path(__file__).parents[1] / "recipes" / "paper.toml")
     values["optimizer"] = paper.to_dict()["optimizer"]
     values["batch"] |= {"order": "stream", "steps": 20}
     assert paper.softmax.kind == "sampled"
@@ -521,7 +532,8 @@ def test_interrupted(text, tmp_path):
         text=True,
     )
     deadline = time.monotonic() + 60
-    while not (tmp_path / "run" / "vocabulary.txt").exists() and time.monotonic() < deadline:
+    # what is made just before the loop, which a busy machine may take long to come to
+    while not list((tmp_path / "run").glob("events*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(2)
     process.send_signal(signal.SIGINT)
@@ -529,6 +541,11 @@ def test_interrupted(text, tmp_path):
     assert process.returncode == 0, error
     assert "stopped and saved" in out
     assert (tmp_path / "run" / "last.pt").exists()
+
+
+def arguments(text, settings, out, *more):
+    command = [*COMMAND[3:], text[0][0], "--valid", text[1][0], *options(settings)]
+    return [*command, "--out", out, *more]
 
 
 def test_several_processes_train_alike(text, tmp_path):
@@ -575,6 +592,109 @@ def test_steps_that_must_not_be_taken(text, tmp_path, monkeypatch):
         run(text, tmp_path / "run", recipe(training={"epochs": 2, "save_every": 0.0}))
     state = torch.load(tmp_path / "run" / "last.pt", weights_only=True)
     assert all(t.isfinite().all() for t in state["model"].values())
+
+
+def learning_rates(out):
+    return [r["learning_rate"] for r in reports(out) if r["kind"] == "training"]
+
+
+def test_resuming_with_a_lower_rate(cli, text, tmp_path, monkeypatch):
+    """What the error advises is what works."""
+    from elmokit.pretrain.model import PretrainModel
+
+    forward, calls = PretrainModel.forward, []
+
+    def broken(self, *arguments):
+        sums, states = forward(self, *arguments)
+        calls.append(self.training)
+        return (sums * math.nan if sum(calls) > 5 else sums), states
+
+    settings = json.loads(json.dumps(SMALL))
+    settings["optimizer"] |= {"schedule": "constant"}
+    command = ["pretrain", *arguments(text, settings, tmp_path / "run")[1:]]
+    monkeypatch.setattr(PretrainModel, "forward", broken)
+    failed = cli(*command, "--set", "training.save_every=0")
+    monkeypatch.undo()
+    assert failed.returncode == 2
+    advice = failed.stderr.strip().rpartition(", as ")[2].split()
+    assert advice == ["--set", "optimizer.learning_rate=0.0025"]
+    again = cli(*command, "--resume", *advice)
+    assert again.returncode == 0, again.stderr
+    assert learning_rates(tmp_path / "run")[-1] == pytest.approx(0.0025)
+    stored = RunFolder(tmp_path / "run").recipe()
+    assert stored.optimizer.learning_rate == 0.0025
+    assert stored.training.save_every == 0  # which was not given again
+    assert not list((tmp_path / "run").glob("*.new"))
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_resuming_with_other_settings(cli, text, tmp_path):
+    out = tmp_path / "run"
+    run(text, out, recipe(training={"epochs": 0.5}, optimizer={"schedule": "constant"}))
+    kept = ["pretrain", text[0][0], "--valid", text[1][0], "--out", out, "--device", "cpu"]
+    settings = ["optimizer.weight_decay=0.5", "optimizer.betas=[0.8, 0.9]", "training.dropout=0"]
+    flags = [flag for setting in settings for flag in ("--set", setting)]
+    done = cli(*kept, "--resume", "--epochs", 1, *flags)
+    assert done.returncode == 0, done.stderr
+    stored = RunFolder(out).recipe()
+    assert (stored.training.epochs, stored.training.dropout) == (1, 0)
+    state = torch.load(out / "last.pt", weights_only=True)
+    groups = state["optimizer"]["param_groups"]
+    assert [g["weight_decay"] for g in groups] == [0.5, 0]
+    assert [tuple(g["betas"]) for g in groups] == [(0.8, 0.9)] * 2
+    assert state["progress"]["batch"] == state["progress"]["step"] > 10
+    assert cli(*kept, "--resume", "--minutes", 0.0001).returncode == 0
+    assert RunFolder(out).recipe().training.minutes == 0.0001
+    assert cli(*kept, "--resume", "--epochs", 1).returncode == 0
+    assert RunFolder(out).recipe().training.minutes is None
+    both = cli(*kept, "--resume", "--epochs", 1, "--minutes", 1)
+    assert both.returncode == 2
+    assert "--epochs or --minutes, not both" in both.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--size", "medium"], "model.context.cell_dim=2048 instead of 48"),
+        (["--set", "model.context.n_layers=3"], "model.context.n_layers=3 instead of 2"),
+        (["--set", "model.encoder=words"], "encoder=words instead of char_cnn"),
+        (["--set", "batch.tokens=300"], "batch.tokens=300 instead of 200"),
+        (["--set", "softmax.kind=adaptive"], "softmax.kind=adaptive instead of full"),
+        (["--tokenizer", "characters"], "text.tokenizer=characters instead of whitespace"),
+        (["--vocabulary-size", "9"], "text.vocabulary_size=9 instead of 100000"),
+        (["--seed", "1"], "training.seed=1 instead of 0"),
+        (["--set", "optimizer.name=adagrad"], "optimizer.name=adagrad instead of adamw"),
+        (["--init-from", "here/model"], "--init-from=.*/here/model instead of None"),
+        (["--vocabulary", "words.txt"], "--vocabulary=.*/words.txt instead of None"),
+        (["--new-vocabulary"], "--new-vocabulary=True instead of False"),
+    ],
+)
+def test_resuming_with_settings_that_cannot_change(cli, text, tmp_path, flags, message):
+    folder = RunFolder(tmp_path / "run")
+    whitespace = recipe(text={"tokenizer": "whitespace"})
+    folder.begin(whitespace, Start())  # nothing is saved yet, but no more is needed to refuse
+    command = ["pretrain", text[0][0], "--valid", text[1][0], "--out", folder.path, "--resume"]
+    done = cli(*command, *flags)
+    assert done.returncode == 2
+    assert re.search(f"--resume cannot go on with .*{message}.*; leave it out", done.stderr)
+    assert folder.recipe() == whitespace
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_resuming_a_run_that_went_on_with_a_model(text, tmp_path):
+    """All it needs is in its folder."""
+    run(text, tmp_path / "first", recipe(training={"epochs": 0.5}))
+    model = tmp_path / "first" / "best"
+    larger = recipe(model={"context": {"cell_dim": 64, "projection_dim": 16}})  # does not count
+    settings = replace(larger, training=replace(larger.training, epochs=0.5))
+    run(text, tmp_path / "run", settings, init_from=str(model))
+    with pytest.raises(InputError, match="--init-from=.*first instead of .*best"):
+        run(text, tmp_path / "run", None, resume=True, init_from=str(tmp_path / "first"))
+    shutil.rmtree(tmp_path / "first")
+    longer = replace(settings, training=replace(settings.training, epochs=1.0))
+    done = run(text, tmp_path / "run", longer, resume=True, init_from=str(model))
+    assert run(text, tmp_path / "run", None, resume=True) == done
+    assert Elmo.load(tmp_path / "run" / "best", device="cpu").config.context.cell_dim == 48
 
 
 # In and out
@@ -719,6 +839,15 @@ def test_bad_text(text, tmp_path):
         run(text, tmp_path / "f", recipe(model={"context": {"cell_dim": 16, "projection_dim": 16}}))
 
 
+def test_recipes_of_the_package():
+    recipes = sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))
+    assert len(recipes) >= 4
+    for path in recipes:
+        read = Recipe.read(path)
+        assert Recipe.from_dict(json.loads(json.dumps(read.to_dict()))) == read
+        assert read.changed({}) == read == read.changed(read_toml(path))
+
+
 def test_a_given_vocabulary(text, tmp_path):
     path = tmp_path / "words.txt"
     path.write_text("</S>\n<S>\n<UNK>\nthe\n.\nin\ncat\ndog\n")
@@ -759,7 +888,7 @@ def test_no_room_on_the_disk(text, tmp_path, monkeypatch):
 
 def test_folders_that_are_in_use(text, tmp_path):
     first = run(text, tmp_path / "run", recipe(training={"epochs": 1}))
-    assert run(text, tmp_path / "run", recipe(), resume=True) == first  # nothing is left to do
+    assert run(text, tmp_path / "run", None, resume=True) == first  # nothing is left to do
     with pytest.raises(OutputError, match="holds a run already; add --resume"):
         run(text, tmp_path / "run", recipe())
     with pytest.raises(FormatError, match="not the folder of a run"):

@@ -229,6 +229,15 @@ class Recipe:
             raise ConfigError("; ".join(wrong))
         return cls(**built)
 
+    def changed(self, values: dict[str, Any]) -> Recipe:
+        """A recipe with those settings changed that are given, as :meth:`from_dict` takes them."""
+        own, model = self.to_dict(), dict(values.get("model", {}))
+        if "size" in model:
+            own["model"] = published_size(model.pop("size")).to_dict()
+        if "encoder" in model:
+            values = values | {"encoder": model.pop("encoder")}
+        return Recipe.from_dict(merge(own, values | {"model": model}))
+
     @classmethod
     def read(cls, path: Path) -> Recipe:
         """A recipe from a TOML file."""

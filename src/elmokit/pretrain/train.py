@@ -29,7 +29,13 @@ from elmokit.formats.checkpoint import Checkpoint
 from elmokit.pretrain.evaluate import Evaluation, evaluate
 from elmokit.pretrain.feed import Feed, ModelBatch
 from elmokit.pretrain.model import PretrainModel, States
-from elmokit.pretrain.optimizer import clip_gradients, make_optimizer, rate_at, take_step
+from elmokit.pretrain.optimizer import (
+    clip_gradients,
+    load_optimizer,
+    make_optimizer,
+    rate_at,
+    take_step,
+)
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder
@@ -324,7 +330,7 @@ class Trainer:
             )
         try:
             self.model.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            load_optimizer(self.optimizer, state["optimizer"])
             self.progress = Progress(**state["progress"])
             self._skipped = self._skipped + state["skipped"]
             states = own["states"]
