@@ -758,6 +758,53 @@ def test_going_on_with_fewer_words_than_are_drawn(text, tmp_path):
         losses.Negatives(26, 40)
 
 
+def splits(out):
+    """How the text of a run was split, and what its model says of it."""
+    options = json.loads((out / "data" / "train" / "corpus.json").read_text())["options"]
+    config = json.loads((out / "best" / "config.json").read_text())
+    return options["tokenizer"], options["tokenized"], config["tokenizer"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_tokenizer_is_the_models(text, tmp_path):
+    short, first = {"epochs": 0.1}, tmp_path / "first"
+    raw = recipe(text={"tokenized": False}, training=short)
+    characters = recipe(text={"tokenized": False, "tokenizer": "characters"}, training=short)
+    run(text, first, characters)
+    assert splits(first) == ("characters", False, "characters")
+    for name, settings, expected in (
+        ("own", raw, ("characters", False, "characters")),
+        ("other", characters.changed({"text": {"tokenizer": "english"}}),
+         ("english", False, "english")),
+        ("tokenised", recipe(training=short), ("whitespace", True, "whitespace")),
+    ):  # fmt: skip
+        run(text, tmp_path / name, settings, init_from=str(first / "best"))
+        assert splits(tmp_path / name) == expected
+    run(text, tmp_path / "again", raw, init_from=str(tmp_path / "tokenised" / "best"))
+    assert splits(tmp_path / "again") == ("whitespace", False, "whitespace")
+    run(text, tmp_path / "english", raw)
+    assert splits(tmp_path / "english") == ("english", False, "english")
+    config = first / "best" / "config.json"
+    config.write_text(config.read_text().replace('"characters"', '"custom:mine"'))
+    with pytest.raises(InputError, match="splits text by custom:mine, which is not known here"):
+        run(text, tmp_path / "custom", raw, init_from=str(first / "best"))
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_evaluation_reads_text_as_the_run_did(text, tmp_path):
+    text[1][0].write_text("the cat sees . The dog likes .\nthe king\n")
+    found = run(text, tmp_path / "run", recipe(training={"epochs": 0.1}))
+    assert (found.n_sentences, found.n_tokens) == (2, 10)
+    again = evaluate_model(str(tmp_path / "run"), text[1], device="cpu")
+    assert again.mean == pytest.approx(found.mean, rel=1e-4)
+    assert again.n_sentences == 2
+    for model, tokenizer in (("run/best", None), ("run", "whitespace")):
+        split = evaluate_model(str(tmp_path / model), text[1], tokenizer, device="cpu")
+        assert (split.n_sentences, split.n_tokens) == (3, 10)
+    characters = evaluate_model(str(tmp_path / "run"), text[1], "characters", device="cpu")
+    assert characters.n_tokens == 30
+
+
 def test_rows_of_a_new_vocabulary(text, tmp_path):
     from elmokit.formats import read_model
     from elmokit.formats.checkpoint import SOFTMAX

@@ -30,7 +30,8 @@ def pretrain(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="whitespace, english, english-hyphens, characters or chinese; english if left out."
+            help="whitespace, english, english-hyphens, characters or chinese; english if left "
+            "out, or with --init-from the model's own."
         ),
     ] = None,
     tokenized: Annotated[

@@ -22,8 +22,8 @@ from elmokit.errors import ConfigError
 class TextSettings:
     """How text becomes words, and which of them the model predicts."""
 
-    tokenizer: str = "english"
-    """A name of elmokit.text.tokenizers."""
+    tokenizer: str | None = None
+    """A name of elmokit.text.tokenizers; None for that of the model gone on with, else english."""
     tokenized: bool = False
     """Whether each line is one sentence, its tokens apart by white space."""
     vocabulary_size: int = 100_000

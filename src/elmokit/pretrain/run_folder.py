@@ -54,6 +54,11 @@ class RunFolder:
         self.path = path
 
     @property
+    def is_begun(self) -> bool:
+        """Whether the folder holds a run."""
+        return (self.path / "recipe.json").is_file()
+
+    @property
     def best(self) -> Path:
         """The best model so far, in the native format."""
         return self.path / "best"

@@ -29,6 +29,7 @@ from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder, Start
 from elmokit.pretrain.train import Process, Trainer
 from elmokit.pretrain.vocabulary import MARKS, choose_words
+from elmokit.text.tokenizers import TOKENIZERS
 from elmokit.text.vocabulary import Vocabulary
 
 _CHARACTERS = ("<pad>", "<oov>", "<bow>", "<eow>")
@@ -63,7 +64,8 @@ def pretrain(
             stopped.
         resume: Go on with a run that was stopped. Settings of the optimizer and of training may
             differ from what they were; nothing else may.
-        init_from: A model to start from, in any known format; its sizes count.
+        init_from: A model to start from, in any known format; its sizes count, and its tokenizer
+            where the recipe has none.
         new_vocabulary: With init_from, predict the words of this text instead of the model's own.
         vocabulary: The words to predict, a file with one a line, most frequent first, <S>, </S> and
             <UNK> among them; None for the most frequent ones of the text.
@@ -84,7 +86,7 @@ def pretrain(
             recipe, start = _resumed(folder, recipe, start)
             resume = folder.checkpoint.exists()  # else it was stopped before anything was saved
         model = None if resume or start.init_from is None else read_model(start.init_from)
-        recipe = recipe or Recipe()
+        recipe = _complete(recipe or Recipe(), model)
         if process.is_first and not resume:
             folder.begin(recipe, start)
         train, held_out = _prepare(paths, valid, place, recipe, process, processes)
@@ -107,6 +109,8 @@ def _resumed(folder: RunFolder, recipe: Recipe | None, start: Start) -> tuple[Re
     """Settings and start of a run to go on with; raises where one was given that cannot change."""
     own, begun = folder.recipe(), folder.start()
     recipe = recipe or own
+    if recipe.text.tokenizer is None:
+        recipe = replace(recipe, text=replace(recipe.text, tokenizer=own.text.tokenizer))
     before, now = _flat(own.to_dict()), _flat(recipe.to_dict())
     wrong = [
         f"{name}={value} instead of {before[name]}"
@@ -145,6 +149,22 @@ def _place_of(model: str | None) -> str | None:
     return str(path.resolve()) if path.exists() or "/" in model else model
 
 
+def _complete(recipe: Recipe, model: Checkpoint | None) -> Recipe:
+    """A recipe that says how the text is split: as asked for, as the model does, or as English."""
+    text = recipe.text
+    if text.tokenizer is not None:
+        return recipe
+    name = model.config.tokenizer if model is not None else "english"
+    if text.tokenized:
+        name = "whitespace"
+    elif name not in TOKENIZERS:
+        raise InputError(
+            f"the model splits text by {name}, which is not known here; give --tokenizer, or "
+            "tokenised text and --tokenized"
+        )
+    return replace(recipe, text=replace(text, tokenizer=name))
+
+
 def _prepare(
     paths: Sequence[Path],
     valid: Sequence[Path],
@@ -154,7 +174,7 @@ def _prepare(
     processes: int | None,
 ) -> tuple[Corpus, Corpus]:
     """Both texts as numbers; the first process makes them, and the others find them done."""
-    options = TextOptions(recipe.text.tokenizer, recipe.text.tokenized)
+    options = TextOptions(recipe.text.tokenizer or "english", recipe.text.tokenized)
     if not process.is_first:
         _wait(process)
     train = prepare(paths, place / "train", options, processes)
@@ -213,7 +233,8 @@ def _base(recipe: Recipe, train: Corpus, model: Checkpoint | None, start: Start)
     words = _words(recipe, train, start.vocabulary)
     if model is not None:
         new_vocabulary = start.new_vocabulary or start.vocabulary is not None
-        return from_model(model, words, new_vocabulary, recipe)
+        base = from_model(model, words, new_vocabulary, recipe)
+        return replace(base, config=replace(base.config, tokenizer=_tokenizer_of(recipe)))
     config = replace(
         recipe.model,
         vocabulary_size=len(words),
@@ -242,7 +263,7 @@ def _cutoffs(recipe: Recipe, size: int) -> tuple[int, ...]:
 
 
 def _tokenizer_of(recipe: Recipe) -> str:
-    return "whitespace" if recipe.text.tokenized else recipe.text.tokenizer
+    return "whitespace" if recipe.text.tokenized else recipe.text.tokenizer or "english"
 
 
 def from_model(
