@@ -886,6 +886,25 @@ def test_bad_text(text, tmp_path):
         run(text, tmp_path / "f", recipe(model={"context": {"cell_dim": 16, "projection_dim": 16}}))
 
 
+def test_options_without_effect(cli, text, tmp_path):
+    sized = tmp_path / "sized.toml"
+    sized.write_text("[model.context]\ncell_dim = 64\n")
+    words = tmp_path / "words.txt"
+    for flags, message in (
+        (["--new-vocabulary"], "without --init-from it has no effect"),
+        (["--init-from", "x", "--size", "small"], "own size counts; leave out --size"),
+        (["--init-from", "x", "--set", "model.context.n_layers=1"], "leave out --set model"),
+        (["--init-from", "x", "--recipe", sized], "section [model] of"),
+        (["--vocabulary", words, "--vocabulary-size", 9], "leave out text.vocabulary_size"),
+        (["--vocabulary", words, "--set", "text.min_count=1"], "leave out text.min_count"),
+    ):
+        done = cli("pretrain", text[0][0], "--valid", text[1][0], "--out", tmp_path / "r", *flags)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert message in done.stderr
+        assert not (tmp_path / "r").exists()
+
+
 def test_recipes_of_the_package():
     recipes = sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))
     assert len(recipes) >= 4
@@ -992,6 +1011,15 @@ def test_a_transformer(text, tmp_path):
         Elmo.load(tmp_path / "run" / "best", device="cpu", quantize="int8")
     with pytest.raises(UnsupportedModelError, match="holds LSTMs alone"):
         elmo.save(tmp_path / "published", format="bilm-tf")
+    model = str(tmp_path / "run" / "best")
+    with pytest.raises(ConfigError, match="order=stream carries a state .* transformer does not"):
+        run(text, tmp_path / "on", recipe(batch={"order": "stream"}), init_from=model)
+
+
+@pytest.mark.parametrize("order", ["stream", "documents"])
+def test_a_transformer_carries_no_state(order):
+    with pytest.raises(ConfigError, match=f"order={order} carries a state .*; choose batch.order"):
+        Recipe.from_dict({"model": TRANSFORMER, "batch": {"order": order}})
 
 
 def test_a_transformer_looks_one_way():

@@ -90,8 +90,10 @@ def pretrain(
         },
         training={"epochs": epochs, "minutes": minutes, "seed": seed},
     )
-    if init_from is not None and size is not None:
-        raise InputError("with --init-from the model's own size counts; leave out --size")
+    if init_from is not None:
+        _check_no_sizes(in_file, in_line, size, recipe)
+    if vocabulary is not None:
+        _check_no_choice_of_words(in_line)
     given = _merged(in_file, in_line)
     settings = RunFolder(out).recipe().changed(given) if resume else Recipe.from_dict(given)
     result = run(
@@ -162,3 +164,28 @@ def _merged(in_file: dict[str, Any], in_line: dict[str, Any]) -> dict[str, Any]:
             given = given | {"training": {"minutes": None} | training}
         values = merge(values, given)
     return values
+
+
+def _check_no_sizes(
+    in_file: dict[str, Any], in_line: dict[str, Any], size: str | None, recipe: Path | None
+) -> None:
+    """Raise where sizes are given beside a model that has its own."""
+    given = ["--set model…"] if "model" in in_line else []
+    if size is not None:
+        given.append("--size")
+    elif "model" in in_file or "encoder" in in_file:
+        given.append(f"the section [model] of {recipe}")
+    if given:
+        raise InputError(
+            f"with --init-from the model's own size counts; leave out {' and '.join(given)}"
+        )
+
+
+def _check_no_choice_of_words(in_line: dict[str, Any]) -> None:
+    """Raise where the words of the text are to be chosen though they are given in a file."""
+    text = in_line.get("text", {})
+    if given := [name for name in ("vocabulary_size", "min_count") if name in text]:
+        raise InputError(
+            f"with --vocabulary its words are predicted, all of them; leave out text."
+            f"{' and text.'.join(given)}"
+        )

@@ -192,6 +192,7 @@ class Recipe:
     def __post_init__(self) -> None:
         encoders = ("char_cnn", "words")
         check_rules("model", [(self.encoder in encoders, "encoder", " or ".join(encoders))], self)
+        check_order(self.batch.order, self.model.context.kind)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values for JSON."""
@@ -242,6 +243,15 @@ class Recipe:
     def read(cls, path: Path) -> Recipe:
         """A recipe from a TOML file."""
         return cls.from_dict(read_toml(path))
+
+
+def check_order(order: str, kind: str) -> None:
+    """Raise where batches would carry the state of a context layer that has none."""
+    if order != "sentences" and kind == "transformer":
+        raise ConfigError(
+            f"batch.order={order} carries a state from batch to batch, which a transformer does "
+            "not have; choose batch.order=sentences, or an LSTM"
+        )
 
 
 def read_toml(path: Path) -> dict[str, Any]:

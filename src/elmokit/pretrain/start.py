@@ -24,7 +24,7 @@ from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.nn.bilm import BiLM
 from elmokit.pretrain.evaluate import Evaluation
-from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.recipe import Recipe, check_order
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder, Start
 from elmokit.pretrain.train import Process, Trainer
@@ -85,7 +85,7 @@ def pretrain(
         if resume:
             recipe, start = _resumed(folder, recipe, start)
             resume = folder.checkpoint.exists()  # else it was stopped before anything was saved
-        model = None if resume or start.init_from is None else read_model(start.init_from)
+        model = None if resume else _model(start)
         recipe = _complete(recipe or Recipe(), model)
         if process.is_first and not resume:
             folder.begin(recipe, start)
@@ -149,8 +149,22 @@ def _place_of(model: str | None) -> str | None:
     return str(path.resolve()) if path.exists() or "/" in model else model
 
 
+def _model(start: Start) -> Checkpoint | None:
+    """The model gone on with, if any."""
+    if start.init_from is not None:
+        return read_model(start.init_from)
+    if start.new_vocabulary:
+        raise InputError(
+            "--new-vocabulary is for going on with a model, and without --init-from it has no "
+            "effect; leave it out, or give a model"
+        )
+    return None
+
+
 def _complete(recipe: Recipe, model: Checkpoint | None) -> Recipe:
     """A recipe that says how the text is split: as asked for, as the model does, or as English."""
+    if model is not None:
+        check_order(recipe.batch.order, model.config.context.kind)
     text = recipe.text
     if text.tokenizer is not None:
         return recipe
