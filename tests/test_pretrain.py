@@ -874,8 +874,10 @@ def test_too_few_words_to_draw_from(text, tmp_path):
 def test_bad_text(text, tmp_path):
     empty = tmp_path / "empty"
     empty.write_text("\n\n")
-    with pytest.raises(InputError, match="there is no word in"):
+    with pytest.raises(InputError, match="the training text is empty: there is no word in"):
         run(([empty], text[1]), tmp_path / "a", recipe())
+    with pytest.raises(InputError, match="the validation text is empty: there is no word in"):
+        run((text[0], [empty]), tmp_path / "a", recipe())
     with pytest.raises(InputError, match="there is no file"):
         run(([tmp_path / "nowhere"], text[1]), tmp_path / "b", recipe())
     with pytest.raises(InputError, match="fewer than one batch of 10,000,000"):
@@ -884,6 +886,25 @@ def test_bad_text(text, tmp_path):
         run(text, tmp_path / "d", recipe(batch={"tokens": 10**7, "order": "stream"}))
     with pytest.raises(ConfigError, match="differs from context.cell_dim"):
         run(text, tmp_path / "f", recipe(model={"context": {"cell_dim": 16, "projection_dim": 16}}))
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_places_of_text(text, tmp_path):
+    train, valid = text
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "valid.txt").symlink_to(valid[0])
+    (folder / "train.txt").write_text(train[0].read_text())
+    with pytest.raises(InputError, match="valid.txt is among the training text and the valid"):
+        run(([folder], valid), tmp_path / "run", recipe())
+    (folder / "valid.txt").unlink()
+    with pytest.raises(InputError, match="run, .*, is inside the text folder .*; choose a place"):
+        run(([folder], valid), folder / "deep" / "run", recipe())
+    with pytest.raises(InputError, match="--data, .*, is inside the text folder"):
+        run((train, [folder]), tmp_path / "run", recipe(), data=tmp_path / "run/../texts/data")
+    assert [p.name for p in folder.iterdir()] == ["train.txt"]
+    assert not (tmp_path / "run").exists()
+    assert run(([folder], valid), tmp_path / "run", recipe(training={"epochs": 0.1})) is not None
 
 
 def test_options_without_effect(cli, text, tmp_path):

@@ -17,7 +17,7 @@ from torch import distributed as dist
 from elmokit.config import TokenEncoderConfig
 from elmokit.data.corpus import Corpus
 from elmokit.data.prepare import TextOptions, prepare
-from elmokit.data.text_files import read_lines
+from elmokit.data.text_files import find_files, read_lines
 from elmokit.devices import choose_device
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.formats import read_model
@@ -87,8 +87,10 @@ def pretrain(
             resume = folder.checkpoint.exists()  # else it was stopped before anything was saved
         model = None if resume else _model(start)
         recipe = _complete(recipe or Recipe(), model)
-        if process.is_first and not resume:
-            folder.begin(recipe, start)
+        if process.is_first:
+            _check_places(paths, valid, out, place)
+            if not resume:
+                folder.begin(recipe, start)
         train, held_out = _prepare(paths, valid, place, recipe, process, processes)
         base = folder.base() if resume else _base(recipe, train, model, start)
         used = _drawable(recipe, len(base.vocabulary or []), quiet)
@@ -179,6 +181,23 @@ def _complete(recipe: Recipe, model: Checkpoint | None) -> Recipe:
     return replace(recipe, text=replace(text, tokenizer=name))
 
 
+def _check_places(paths: Sequence[Path], valid: Sequence[Path], out: Path, data: Path) -> None:
+    """Raise where text would be trained and evaluated on, or what is written be read as text."""
+    for folder in (path for path in (*paths, *valid) if path.is_dir()):
+        for name, place in (("folder of the run", out), ("folder for --data", data)):
+            if place.resolve().is_relative_to(folder.resolve()):
+                raise InputError(
+                    f"the {name}, {place}, is inside the text folder {folder}, where it would be "
+                    "read as text; choose a place outside of it"
+                )
+    train, held_out = ({p.resolve() for p in find_files(some)} for some in (paths, valid))
+    if both := sorted(train & held_out):
+        raise InputError(
+            f"{both[0]} is among the training text and the validation text; keep the validation "
+            "text apart"
+        )
+
+
 def _prepare(
     paths: Sequence[Path],
     valid: Sequence[Path],
@@ -191,8 +210,8 @@ def _prepare(
     options = TextOptions(recipe.text.tokenizer or "english", recipe.text.tokenized)
     if not process.is_first:
         _wait(process)
-    train = prepare(paths, place / "train", options, processes)
-    held_out = prepare(valid, place / "valid", options, processes)
+    train = prepare(paths, place / "train", options, processes, "training text")
+    held_out = prepare(valid, place / "valid", options, processes, "validation text")
     if process.is_first:
         _wait(process)
     return train, held_out
