@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -543,28 +544,70 @@ def test_interrupted(text, tmp_path):
     assert (tmp_path / "run" / "last.pt").exists()
 
 
+IN_TURN = """
+import json, os, sys
+from elmokit.cli.main import app
+from elmokit.pretrain import reports
+reports.draw_training = lambda folder: None  # which takes longer than these runs
+for port, arguments in json.loads(sys.argv[1]):
+    os.environ["MASTER_PORT"] = str(port)
+    app(arguments, standalone_mode=False)
+"""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return one.getsockname()[1]
+
+
+def in_two_processes(*commands):
+    """Commands one after another, each by the same two processes, as torchrun would start them."""
+    given = json.dumps([(free_port(), list(map(str, c))) for c in commands])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
+    environment["MASTER_ADDR"] = "localhost"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", IN_TURN, given],
+            env=environment | {"RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        errors = [process.communicate(timeout=120)[1] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0, 0], errors
+
+
 def arguments(text, settings, out, *more):
     command = [*COMMAND[3:], text[0][0], "--valid", text[1][0], *options(settings)]
     return [*command, "--out", out, *more]
 
 
-def test_several_processes_train_alike(text, tmp_path):
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_several_processes_train_alike(text, tmp_path, kind):
     """Two processes with half a batch each do what one does with the whole."""
+    with text[0][0].open("a") as file:  # a cluster of words that few batches have
+        file.write("the xylophone sees the zither .\n")
     settings = json.loads(json.dumps(SMALL))
     settings["training"] |= {"epochs": 1, "dropout": 0.0}
-    settings["softmax"] = {"kind": "sampled", "samples": 12}
-    command = [*COMMAND[3:], str(text[0][0]), "--valid", str(text[1][0]), *options(settings)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run(
-        [sys.executable, "-m", *COMMAND[2:3], *command, "--out", tmp_path / "one"],
-        check=True, env=environment, capture_output=True,
-    )  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-         "-m", "elmokit", *command, "--out", tmp_path / "two"],
-        env=environment, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    settings["softmax"] = {"kind": kind, "samples": 12, "cutoffs": [26]}
+    run(text, tmp_path / "one", Recipe.from_dict(settings))
+    two = arguments(text, settings, tmp_path / "two")
+    if kind == "sampled":
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        done = subprocess.run(
+            [*launcher, "--nproc-per-node", "2", "-m", "elmokit", *two],
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    else:
+        in_two_processes(two)
     for a, b in zip(
         weights(tmp_path / "one").values(), weights(tmp_path / "two").values(), strict=True
     ):
@@ -573,6 +616,25 @@ def test_several_processes_train_alike(text, tmp_path):
     losses_of = [[r["loss"] for r in rs if r["kind"] == "training"] for rs in (a, b)]
     assert losses_of[0] == pytest.approx(losses_of[1], rel=1e-4)
     assert a[-1]["mean"] == pytest.approx(b[-1]["mean"], rel=1e-3)
+
+
+def test_several_processes_resume(text, tmp_path):
+    """Carried states and random numbers of every process are in the one checkpoint."""
+    settings = json.loads(json.dumps(SMALL))
+    settings["batch"] = {"order": "stream", "tokens": 160, "steps": 8}
+    settings["optimizer"] |= {"schedule": "constant", "warmup": 0}
+    settings["training"] |= {"epochs": 0.5}
+    parts = arguments(text, settings, tmp_path / "parts")
+    whole = arguments(text, settings, tmp_path / "whole", "--epochs", 1.0)
+    in_two_processes(parts, [*parts, "--resume", "--epochs", 1.0], whole)
+    state = torch.load(tmp_path / "parts" / "last.pt", weights_only=True)
+    first, second = state["processes"]
+    assert not torch.equal(first["states"][0][0], second["states"][0][0])
+    assert not torch.equal(first["rng"], second["rng"])
+    assert [p.name for p in (tmp_path / "parts").glob("*.pt*")] == ["last.pt"]
+    assert same_weights(tmp_path / "whole", tmp_path / "parts")
+    with pytest.raises(InputError, match="number of processes was 2 .* is 1 now; start as many"):
+        run(text, tmp_path / "parts", None, resume=True)
 
 
 def test_steps_that_must_not_be_taken(text, tmp_path, monkeypatch):

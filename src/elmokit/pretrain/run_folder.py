@@ -155,9 +155,9 @@ class RunFolder:
         kept = [r for r in self.reports() if r.get("step", 0) <= step]
         self.write("metrics.jsonl", "".join(json.dumps(r) + "\n" for r in kept))
 
-    def save(self, state: dict[str, Any], rank: int = 0) -> None:
-        """Write a checkpoint in place of the last one; processes but the first have their own."""
-        target = self._checkpoint_of(rank)
+    def save(self, state: dict[str, Any]) -> None:
+        """Write a checkpoint in place of the last one."""
+        target = self.checkpoint
         new = target.with_name(target.name + ".new")
         with clear_errors(target, _RESUME):
             try:
@@ -169,12 +169,9 @@ class RunFolder:
                 raise OutputError(f"cannot write {target}: {error}") from error
             os.replace(new, target)
 
-    def _checkpoint_of(self, rank: int) -> Path:
-        return self.path / f"last.{rank}.pt" if rank else self.checkpoint
-
-    def load(self, rank: int = 0) -> dict[str, Any]:
+    def load(self) -> dict[str, Any]:
         """The last checkpoint."""
-        source = self._checkpoint_of(rank)
+        source = self.checkpoint
         if not source.exists():
             raise OutputError(
                 f"there is no checkpoint in {self.path} to resume from; start the run without "
