@@ -8,10 +8,15 @@ import lzma
 import math
 import os
 import random
+import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,10 +37,11 @@ from elmokit.errors import (
 )
 from elmokit.nn import BiLM, FullSoftmax
 from elmokit.pretrain import losses
-from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.recipe import Recipe, read_toml
+from elmokit.pretrain.run_folder import RunFolder, Start
 from elmokit.pretrain.score import evaluate_model
 from elmokit.pretrain.start import pretrain
-from elmokit.pretrain.train import TrainingError
+from elmokit.pretrain.train import TrainingError, make_batches
 
 NOUNS = "cat dog bird fish horse cow king queen child doctor".split()
 VERBS = "sees likes follows finds hears".split()
@@ -77,6 +83,12 @@ def text(tmp_path):
     train.write_text("\n".join(sentences(400)) + "\n")
     valid.write_text("\n".join(sentences(60, seed=1)) + "\n")
     return [train], [valid]
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Of tests with many short runs, most of the time would go into drawing."""
+    monkeypatch.setattr("elmokit.pretrain.reports.draw_training", lambda folder: None)
 
 
 def run(text, out, settings, **keywords):
@@ -216,6 +228,35 @@ def test_sentences_alone(corpus, size):
     expected = [[f"w{i}.{k}" for k in range(i % 7 + 1)] for i in range(60)]
     assert sorted(found) == sorted(expected)
     assert found != expected
+
+
+@pytest.mark.parametrize("tokens", range(43, 120, 11))
+def test_processes_do_not_change_the_batches(corpus, tokens, monkeypatch):
+    """However the text falls into groups of batches, nothing is lost, and no process is idle."""
+    monkeypatch.setattr(SentenceBatches, "_GROUP", 2)
+    whole = SentenceBatches(corpus, tokens, 3)
+    batches = [whole.batch(1, n) for n in range(whole.n_batches(1))]
+    assert sum(b.total for b in batches) == corpus.n_tokens + len(corpus)
+    assert min(b.total for b in batches) > 0.75 * tokens - 8
+    for size in (2, 3, 4):
+        parts = [SentenceBatches(corpus, tokens, 3, share=Share(r, size)) for r in range(size)]
+        assert {part.n_batches(1) for part in parts} == {len(batches)}
+        for number, batch in enumerate(batches):
+            shared = [part.batch(1, number) for part in parts]
+            assert all(s.total == batch.total and len(s.lengths) for s in shared)
+            found = np.concatenate([s.inputs[0] for s in shared])
+            np.testing.assert_array_equal(np.sort(found), np.sort(batch.inputs[0]))
+
+
+def test_batches_too_small_for_the_processes(corpus):
+    with pytest.raises(InputError, match="42 tokens may hold fewer .* 4; .*batch.tokens of 43"):
+        SentenceBatches(corpus, 42, 0, share=Share(0, 4))
+    SentenceBatches(corpus, 42, 0, max_length=6, share=Share(0, 4))
+    SentenceBatches(corpus, 1, 0)  # one process has its sentence, however long
+    settings = recipe(batch={"order": "stream", "tokens": 60, "steps": 4})
+    assert make_batches(settings, corpus, Share(0, 3)).batch(0, 0).total == 60
+    with pytest.raises(InputError, match="15 rows .* 2 processes; .* a multiple of 8"):
+        make_batches(settings, corpus, Share(0, 2))
 
 
 def test_long_sentences_are_cut(corpus):
@@ -373,7 +414,7 @@ def test_every_order_and_softmax(text, tmp_path, order, kind):
 
 def test_the_papers_recipe(text, tmp_path):
     values = recipe().to_dict()
-    paper = Recipe.read(__import__("pathlib").Path(__file__).parents[1] / "recipes" / "paper.toml")
+    paper = Recipe.read(Path(__file__).parents[1] / "recipes" / "paper.toml")
     values["optimizer"] = paper.to_dict()["optimizer"]
     values["batch"] |= {"order": "stream", "steps": 20}
     assert paper.softmax.kind == "sampled"
@@ -492,7 +533,8 @@ def test_interrupted(text, tmp_path):
         text=True,
     )
     deadline = time.monotonic() + 60
-    while not (tmp_path / "run" / "vocabulary.txt").exists() and time.monotonic() < deadline:
+    # what is made just before the loop, which a busy machine may take long to come to
+    while not list((tmp_path / "run").glob("events*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(2)
     process.send_signal(signal.SIGINT)
@@ -502,23 +544,70 @@ def test_interrupted(text, tmp_path):
     assert (tmp_path / "run" / "last.pt").exists()
 
 
-def test_several_processes_train_alike(text, tmp_path):
+IN_TURN = """
+import json, os, sys
+from elmokit.cli.main import app
+from elmokit.pretrain import reports
+reports.draw_training = lambda folder: None  # which takes longer than these runs
+for port, arguments in json.loads(sys.argv[1]):
+    os.environ["MASTER_PORT"] = str(port)
+    app(arguments, standalone_mode=False)
+"""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return one.getsockname()[1]
+
+
+def in_two_processes(*commands):
+    """Commands one after another, each by the same two processes, as torchrun would start them."""
+    given = json.dumps([(free_port(), list(map(str, c))) for c in commands])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
+    environment["MASTER_ADDR"] = "localhost"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", IN_TURN, given],
+            env=environment | {"RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        errors = [process.communicate(timeout=120)[1] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0, 0], errors
+
+
+def arguments(text, settings, out, *more):
+    command = [*COMMAND[3:], text[0][0], "--valid", text[1][0], *options(settings)]
+    return [*command, "--out", out, *more]
+
+
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
+def test_several_processes_train_alike(text, tmp_path, kind):
     """Two processes with half a batch each do what one does with the whole."""
+    with text[0][0].open("a") as file:  # a cluster of words that few batches have
+        file.write("the xylophone sees the zither .\n")
     settings = json.loads(json.dumps(SMALL))
     settings["training"] |= {"epochs": 1, "dropout": 0.0}
-    settings["softmax"] = {"kind": "sampled", "samples": 12}
-    command = [*COMMAND[3:], str(text[0][0]), "--valid", str(text[1][0]), *options(settings)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run(
-        [sys.executable, "-m", *COMMAND[2:3], *command, "--out", tmp_path / "one"],
-        check=True, env=environment, capture_output=True,
-    )  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-         "-m", "elmokit", *command, "--out", tmp_path / "two"],
-        env=environment, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    settings["softmax"] = {"kind": kind, "samples": 12, "cutoffs": [26]}
+    run(text, tmp_path / "one", Recipe.from_dict(settings))
+    two = arguments(text, settings, tmp_path / "two")
+    if kind == "sampled":
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        done = subprocess.run(
+            [*launcher, "--nproc-per-node", "2", "-m", "elmokit", *two],
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    else:
+        in_two_processes(two)
     for a, b in zip(
         weights(tmp_path / "one").values(), weights(tmp_path / "two").values(), strict=True
     ):
@@ -527,6 +616,25 @@ def test_several_processes_train_alike(text, tmp_path):
     losses_of = [[r["loss"] for r in rs if r["kind"] == "training"] for rs in (a, b)]
     assert losses_of[0] == pytest.approx(losses_of[1], rel=1e-4)
     assert a[-1]["mean"] == pytest.approx(b[-1]["mean"], rel=1e-3)
+
+
+def test_several_processes_resume(text, tmp_path):
+    """Carried states and random numbers of every process are in the one checkpoint."""
+    settings = json.loads(json.dumps(SMALL))
+    settings["batch"] = {"order": "stream", "tokens": 160, "steps": 8}
+    settings["optimizer"] |= {"schedule": "constant", "warmup": 0}
+    settings["training"] |= {"epochs": 0.5}
+    parts = arguments(text, settings, tmp_path / "parts")
+    whole = arguments(text, settings, tmp_path / "whole", "--epochs", 1.0)
+    in_two_processes(parts, [*parts, "--resume", "--epochs", 1.0], whole)
+    state = torch.load(tmp_path / "parts" / "last.pt", weights_only=True)
+    first, second = state["processes"]
+    assert not torch.equal(first["states"][0][0], second["states"][0][0])
+    assert not torch.equal(first["rng"], second["rng"])
+    assert [p.name for p in (tmp_path / "parts").glob("*.pt*")] == ["last.pt"]
+    assert same_weights(tmp_path / "whole", tmp_path / "parts")
+    with pytest.raises(InputError, match="number of processes was 2 .* is 1 now; start as many"):
+        run(text, tmp_path / "parts", None, resume=True)
 
 
 def test_steps_that_must_not_be_taken(text, tmp_path, monkeypatch):
@@ -546,6 +654,109 @@ def test_steps_that_must_not_be_taken(text, tmp_path, monkeypatch):
         run(text, tmp_path / "run", recipe(training={"epochs": 2, "save_every": 0.0}))
     state = torch.load(tmp_path / "run" / "last.pt", weights_only=True)
     assert all(t.isfinite().all() for t in state["model"].values())
+
+
+def learning_rates(out):
+    return [r["learning_rate"] for r in reports(out) if r["kind"] == "training"]
+
+
+def test_resuming_with_a_lower_rate(cli, text, tmp_path, monkeypatch):
+    """What the error advises is what works."""
+    from elmokit.pretrain.model import PretrainModel
+
+    forward, calls = PretrainModel.forward, []
+
+    def broken(self, *arguments):
+        sums, states = forward(self, *arguments)
+        calls.append(self.training)
+        return (sums * math.nan if sum(calls) > 5 else sums), states
+
+    settings = json.loads(json.dumps(SMALL))
+    settings["optimizer"] |= {"schedule": "constant"}
+    command = ["pretrain", *arguments(text, settings, tmp_path / "run")[1:]]
+    monkeypatch.setattr(PretrainModel, "forward", broken)
+    failed = cli(*command, "--set", "training.save_every=0")
+    monkeypatch.undo()
+    assert failed.returncode == 2
+    advice = failed.stderr.strip().rpartition(", as ")[2].split()
+    assert advice == ["--set", "optimizer.learning_rate=0.0025"]
+    again = cli(*command, "--resume", *advice)
+    assert again.returncode == 0, again.stderr
+    assert learning_rates(tmp_path / "run")[-1] == pytest.approx(0.0025)
+    stored = RunFolder(tmp_path / "run").recipe()
+    assert stored.optimizer.learning_rate == 0.0025
+    assert stored.training.save_every == 0  # which was not given again
+    assert not list((tmp_path / "run").glob("*.new"))
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_resuming_with_other_settings(cli, text, tmp_path):
+    out = tmp_path / "run"
+    run(text, out, recipe(training={"epochs": 0.5}, optimizer={"schedule": "constant"}))
+    kept = ["pretrain", text[0][0], "--valid", text[1][0], "--out", out, "--device", "cpu"]
+    settings = ["optimizer.weight_decay=0.5", "optimizer.betas=[0.8, 0.9]", "training.dropout=0"]
+    flags = [flag for setting in settings for flag in ("--set", setting)]
+    done = cli(*kept, "--resume", "--epochs", 1, *flags)
+    assert done.returncode == 0, done.stderr
+    stored = RunFolder(out).recipe()
+    assert (stored.training.epochs, stored.training.dropout) == (1, 0)
+    state = torch.load(out / "last.pt", weights_only=True)
+    groups = state["optimizer"]["param_groups"]
+    assert [g["weight_decay"] for g in groups] == [0.5, 0]
+    assert [tuple(g["betas"]) for g in groups] == [(0.8, 0.9)] * 2
+    assert state["progress"]["batch"] == state["progress"]["step"] > 10
+    assert cli(*kept, "--resume", "--minutes", 0.0001).returncode == 0
+    assert RunFolder(out).recipe().training.minutes == 0.0001
+    assert cli(*kept, "--resume", "--epochs", 1).returncode == 0
+    assert RunFolder(out).recipe().training.minutes is None
+    both = cli(*kept, "--resume", "--epochs", 1, "--minutes", 1)
+    assert both.returncode == 2
+    assert "--epochs or --minutes, not both" in both.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--size", "medium"], "model.context.cell_dim=2048 instead of 48"),
+        (["--set", "model.context.n_layers=3"], "model.context.n_layers=3 instead of 2"),
+        (["--set", "model.encoder=words"], "encoder=words instead of char_cnn"),
+        (["--set", "batch.tokens=300"], "batch.tokens=300 instead of 200"),
+        (["--set", "softmax.kind=adaptive"], "softmax.kind=adaptive instead of full"),
+        (["--tokenizer", "characters"], "text.tokenizer=characters instead of whitespace"),
+        (["--vocabulary-size", "9"], "text.vocabulary_size=9 instead of 100000"),
+        (["--seed", "1"], "training.seed=1 instead of 0"),
+        (["--set", "optimizer.name=adagrad"], "optimizer.name=adagrad instead of adamw"),
+        (["--init-from", "here/model"], "--init-from=.*/here/model instead of None"),
+        (["--vocabulary", "words.txt"], "--vocabulary=.*/words.txt instead of None"),
+        (["--new-vocabulary"], "--new-vocabulary=True instead of False"),
+    ],
+)
+def test_resuming_with_settings_that_cannot_change(cli, text, tmp_path, flags, message):
+    folder = RunFolder(tmp_path / "run")
+    whitespace = recipe(text={"tokenizer": "whitespace"})
+    folder.begin(whitespace, Start())  # nothing is saved yet, but no more is needed to refuse
+    command = ["pretrain", text[0][0], "--valid", text[1][0], "--out", folder.path, "--resume"]
+    done = cli(*command, *flags)
+    assert done.returncode == 2
+    assert re.search(f"--resume cannot go on with .*{message}.*; leave it out", done.stderr)
+    assert folder.recipe() == whitespace
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_resuming_a_run_that_went_on_with_a_model(text, tmp_path):
+    """All it needs is in its folder."""
+    run(text, tmp_path / "first", recipe(training={"epochs": 0.5}))
+    model = tmp_path / "first" / "best"
+    larger = recipe(model={"context": {"cell_dim": 64, "projection_dim": 16}})  # does not count
+    settings = replace(larger, training=replace(larger.training, epochs=0.5))
+    run(text, tmp_path / "run", settings, init_from=str(model))
+    with pytest.raises(InputError, match="--init-from=.*first instead of .*best"):
+        run(text, tmp_path / "run", None, resume=True, init_from=str(tmp_path / "first"))
+    shutil.rmtree(tmp_path / "first")
+    longer = replace(settings, training=replace(settings.training, epochs=1.0))
+    done = run(text, tmp_path / "run", longer, resume=True, init_from=str(model))
+    assert run(text, tmp_path / "run", None, resume=True) == done
+    assert Elmo.load(tmp_path / "run" / "best", device="cpu").config.context.cell_dim == 48
 
 
 # In and out
@@ -607,6 +818,53 @@ def test_going_on_with_fewer_words_than_are_drawn(text, tmp_path):
     assert "only 26 words" in said[0]
     with pytest.raises(ConfigError, match="40 words cannot be drawn from 26"):
         losses.Negatives(26, 40)
+
+
+def splits(out):
+    """How the text of a run was split, and what its model says of it."""
+    options = json.loads((out / "data" / "train" / "corpus.json").read_text())["options"]
+    config = json.loads((out / "best" / "config.json").read_text())
+    return options["tokenizer"], options["tokenized"], config["tokenizer"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_tokenizer_is_the_models(text, tmp_path):
+    short, first = {"epochs": 0.1}, tmp_path / "first"
+    raw = recipe(text={"tokenized": False}, training=short)
+    characters = recipe(text={"tokenized": False, "tokenizer": "characters"}, training=short)
+    run(text, first, characters)
+    assert splits(first) == ("characters", False, "characters")
+    for name, settings, expected in (
+        ("own", raw, ("characters", False, "characters")),
+        ("other", characters.changed({"text": {"tokenizer": "english"}}),
+         ("english", False, "english")),
+        ("tokenised", recipe(training=short), ("whitespace", True, "whitespace")),
+    ):  # fmt: skip
+        run(text, tmp_path / name, settings, init_from=str(first / "best"))
+        assert splits(tmp_path / name) == expected
+    run(text, tmp_path / "again", raw, init_from=str(tmp_path / "tokenised" / "best"))
+    assert splits(tmp_path / "again") == ("whitespace", False, "whitespace")
+    run(text, tmp_path / "english", raw)
+    assert splits(tmp_path / "english") == ("english", False, "english")
+    config = first / "best" / "config.json"
+    config.write_text(config.read_text().replace('"characters"', '"custom:mine"'))
+    with pytest.raises(InputError, match="splits text by custom:mine, which is not known here"):
+        run(text, tmp_path / "custom", raw, init_from=str(first / "best"))
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_evaluation_reads_text_as_the_run_did(text, tmp_path):
+    text[1][0].write_text("the cat sees . The dog likes .\nthe king\n")
+    found = run(text, tmp_path / "run", recipe(training={"epochs": 0.1}))
+    assert (found.n_sentences, found.n_tokens) == (2, 10)
+    again = evaluate_model(str(tmp_path / "run"), text[1], device="cpu")
+    assert again.mean == pytest.approx(found.mean, rel=1e-4)
+    assert again.n_sentences == 2
+    for model, tokenizer in (("run/best", None), ("run", "whitespace")):
+        split = evaluate_model(str(tmp_path / model), text[1], tokenizer, device="cpu")
+        assert (split.n_sentences, split.n_tokens) == (3, 10)
+    characters = evaluate_model(str(tmp_path / "run"), text[1], "characters", device="cpu")
+    assert characters.n_tokens == 30
 
 
 def test_rows_of_a_new_vocabulary(text, tmp_path):
@@ -678,8 +936,10 @@ def test_too_few_words_to_draw_from(text, tmp_path):
 def test_bad_text(text, tmp_path):
     empty = tmp_path / "empty"
     empty.write_text("\n\n")
-    with pytest.raises(InputError, match="there is no word in"):
+    with pytest.raises(InputError, match="the training text is empty: there is no word in"):
         run(([empty], text[1]), tmp_path / "a", recipe())
+    with pytest.raises(InputError, match="the validation text is empty: there is no word in"):
+        run((text[0], [empty]), tmp_path / "a", recipe())
     with pytest.raises(InputError, match="there is no file"):
         run(([tmp_path / "nowhere"], text[1]), tmp_path / "b", recipe())
     with pytest.raises(InputError, match="fewer than one batch of 10,000,000"):
@@ -688,6 +948,53 @@ def test_bad_text(text, tmp_path):
         run(text, tmp_path / "d", recipe(batch={"tokens": 10**7, "order": "stream"}))
     with pytest.raises(ConfigError, match="differs from context.cell_dim"):
         run(text, tmp_path / "f", recipe(model={"context": {"cell_dim": 16, "projection_dim": 16}}))
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_places_of_text(text, tmp_path):
+    train, valid = text
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "valid.txt").symlink_to(valid[0])
+    (folder / "train.txt").write_text(train[0].read_text())
+    with pytest.raises(InputError, match="valid.txt is among the training text and the valid"):
+        run(([folder], valid), tmp_path / "run", recipe())
+    (folder / "valid.txt").unlink()
+    with pytest.raises(InputError, match="run, .*, is inside the text folder .*; choose a place"):
+        run(([folder], valid), folder / "deep" / "run", recipe())
+    with pytest.raises(InputError, match="--data, .*, is inside the text folder"):
+        run((train, [folder]), tmp_path / "run", recipe(), data=tmp_path / "run/../texts/data")
+    assert [p.name for p in folder.iterdir()] == ["train.txt"]
+    assert not (tmp_path / "run").exists()
+    assert run(([folder], valid), tmp_path / "run", recipe(training={"epochs": 0.1})) is not None
+
+
+def test_options_without_effect(cli, text, tmp_path):
+    sized = tmp_path / "sized.toml"
+    sized.write_text("[model.context]\ncell_dim = 64\n")
+    words = tmp_path / "words.txt"
+    for flags, message in (
+        (["--new-vocabulary"], "without --init-from it has no effect"),
+        (["--init-from", "x", "--size", "small"], "own size counts; leave out --size"),
+        (["--init-from", "x", "--set", "model.context.n_layers=1"], "leave out --set model"),
+        (["--init-from", "x", "--recipe", sized], "section [model] of"),
+        (["--vocabulary", words, "--vocabulary-size", 9], "leave out text.vocabulary_size"),
+        (["--vocabulary", words, "--set", "text.min_count=1"], "leave out text.min_count"),
+    ):
+        done = cli("pretrain", text[0][0], "--valid", text[1][0], "--out", tmp_path / "r", *flags)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert message in done.stderr
+        assert not (tmp_path / "r").exists()
+
+
+def test_recipes_of_the_package():
+    recipes = sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))
+    assert len(recipes) >= 4
+    for path in recipes:
+        read = Recipe.read(path)
+        assert Recipe.from_dict(json.loads(json.dumps(read.to_dict()))) == read
+        assert read.changed({}) == read == read.changed(read_toml(path))
 
 
 def test_a_given_vocabulary(text, tmp_path):
@@ -730,7 +1037,7 @@ def test_no_room_on_the_disk(text, tmp_path, monkeypatch):
 
 def test_folders_that_are_in_use(text, tmp_path):
     first = run(text, tmp_path / "run", recipe(training={"epochs": 1}))
-    assert run(text, tmp_path / "run", recipe(), resume=True) == first  # nothing is left to do
+    assert run(text, tmp_path / "run", None, resume=True) == first  # nothing is left to do
     with pytest.raises(OutputError, match="holds a run already; add --resume"):
         run(text, tmp_path / "run", recipe())
     with pytest.raises(FormatError, match="not the folder of a run"):
@@ -787,6 +1094,15 @@ def test_a_transformer(text, tmp_path):
         Elmo.load(tmp_path / "run" / "best", device="cpu", quantize="int8")
     with pytest.raises(UnsupportedModelError, match="holds LSTMs alone"):
         elmo.save(tmp_path / "published", format="bilm-tf")
+    model = str(tmp_path / "run" / "best")
+    with pytest.raises(ConfigError, match="order=stream carries a state .* transformer does not"):
+        run(text, tmp_path / "on", recipe(batch={"order": "stream"}), init_from=model)
+
+
+@pytest.mark.parametrize("order", ["stream", "documents"])
+def test_a_transformer_carries_no_state(order):
+    with pytest.raises(ConfigError, match=f"order={order} carries a state .*; choose batch.order"):
+        Recipe.from_dict({"model": TRANSFORMER, "batch": {"order": order}})
 
 
 def test_a_transformer_looks_one_way():

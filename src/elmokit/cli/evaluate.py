@@ -18,7 +18,9 @@ def evaluate(
     tokenized: Annotated[
         bool, typer.Option("--tokenized", help="Lines are sentences, tokens apart by white space.")
     ] = False,
-    tokenizer: Annotated[str | None, typer.Option(help="The model's own if left out.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="The run's or model's own if left out.")
+    ] = None,
     device: DeviceOption = None,
 ) -> None:
     """Perplexity by the whole softmax, each sentence alone: forward, backward and mean."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from elmokit.cli.common import DeviceOption
 from elmokit.errors import InputError
-
-if TYPE_CHECKING:
-    from elmokit.pretrain.recipe import Recipe
 
 
 def pretrain(
@@ -33,7 +30,8 @@ def pretrain(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="whitespace, english, english-hyphens, characters or chinese; english if left out."
+            help="whitespace, english, english-hyphens, characters or chinese; english if left "
+            "out, or with --init-from the model's own."
         ),
     ] = None,
     tokenized: Annotated[
@@ -57,7 +55,11 @@ def pretrain(
         typer.Option(help="The words to predict, one a line, instead of the text's own."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a run that was stopped.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue a run that was stopped; settings of optimizer and training may change.",
+        ),
     ] = False,
     data: Annotated[
         Path | None, typer.Option(help="Where to keep the text as numbers; RUN/data if left out.")
@@ -72,16 +74,28 @@ def pretrain(
     The folder of the run holds settings, vocabulary, metrics, a checkpoint to resume from, and
     under best/ the model, ready for every other command. Ctrl-C saves and leaves.
     """
+    from elmokit.pretrain.recipe import Recipe
+    from elmokit.pretrain.run_folder import RunFolder
     from elmokit.pretrain.start import pretrain as run
 
-    if init_from is not None and size is not None:
-        raise InputError("with --init-from the model's own size counts; leave out --size")
-    settings = _recipe(recipe, size, setting or [])
-    text_changes: dict[str, Any] = {"tokenizer": tokenizer, "vocabulary_size": vocabulary_size}
-    if tokenized:
-        text_changes["tokenized"] = True
-    training = {"epochs": epochs, "minutes": minutes, "seed": seed}
-    settings = _changed(settings, {"text": text_changes, "training": training})
+    if epochs is not None and minutes is not None:
+        raise InputError("give --epochs or --minutes, not both; either ends the run")
+    in_file = _from_file(recipe, size)
+    in_line = _from_line(
+        setting or [],
+        text={
+            "tokenizer": tokenizer,
+            "tokenized": tokenized or None,
+            "vocabulary_size": vocabulary_size,
+        },
+        training={"epochs": epochs, "minutes": minutes, "seed": seed},
+    )
+    if init_from is not None:
+        _check_no_sizes(in_file, in_line, size, recipe)
+    if vocabulary is not None:
+        _check_no_choice_of_words(in_line)
+    given = _merged(in_file, in_line)
+    settings = RunFolder(out).recipe().changed(given) if resume else Recipe.from_dict(given)
     result = run(
         text,
         valid,
@@ -101,17 +115,28 @@ def pretrain(
         print(f"perplexity {result.mean:.2f}; the model is {out / 'best'}")
 
 
-def _recipe(path: Path | None, size: str | None, settings: list[str]) -> Recipe:
-    from elmokit.pretrain.recipe import Recipe, read_toml
+def _from_file(path: Path | None, size: str | None) -> dict[str, Any]:
+    """The settings of a recipe, or of a published size."""
+    from elmokit.pretrain.recipe import read_toml
 
-    values = read_toml(path) if path else {}
-    if size is not None:
-        if path is not None:
-            raise InputError("give --size or --recipe, not both; a recipe may name a size itself")
-        values = {"model": {"size": size}}
+    if size is None:
+        return read_toml(path) if path else {}
+    if path is not None:
+        raise InputError("give --size or --recipe, not both; a recipe may name a size itself")
+    return {"model": {"size": size}}
+
+
+def _from_line(settings: list[str], **options: dict[str, Any]) -> dict[str, Any]:
+    """The settings given on the command line, and those only."""
+    from elmokit.config import merge
+
+    values: dict[str, Any] = {}
     for setting in settings:
         _set(values, setting)
-    return Recipe.from_dict(values)
+    for section, named in options.items():
+        if given := {key: value for key, value in named.items() if value is not None}:
+            values = merge(values, {section: given})
+    return values
 
 
 def _set(values: dict[str, Any], setting: str) -> None:
@@ -128,13 +153,39 @@ def _set(values: dict[str, Any], setting: str) -> None:
     values[key] = value if parsed is None else parsed["x"]
 
 
-def _changed(recipe: Recipe, changes: dict[str, dict[str, Any]]) -> Recipe:
-    """A recipe with those options changed that were given."""
+def _merged(in_file: dict[str, Any], in_line: dict[str, Any]) -> dict[str, Any]:
+    """Both together; where only epochs are given, minutes said before no longer end the run."""
     from elmokit.config import merge
-    from elmokit.pretrain.recipe import Recipe
 
-    given = {
-        section: {key: value for key, value in values.items() if value is not None}
-        for section, values in changes.items()
-    }
-    return Recipe.from_dict(merge(recipe.to_dict(), given))
+    values: dict[str, Any] = {}
+    for given in (in_file, in_line):
+        training = given.get("training")
+        if isinstance(training, dict) and "epochs" in training:
+            given = given | {"training": {"minutes": None} | training}
+        values = merge(values, given)
+    return values
+
+
+def _check_no_sizes(
+    in_file: dict[str, Any], in_line: dict[str, Any], size: str | None, recipe: Path | None
+) -> None:
+    """Raise where sizes are given beside a model that has its own."""
+    given = ["--set model…"] if "model" in in_line else []
+    if size is not None:
+        given.append("--size")
+    elif "model" in in_file or "encoder" in in_file:
+        given.append(f"the section [model] of {recipe}")
+    if given:
+        raise InputError(
+            f"with --init-from the model's own size counts; leave out {' and '.join(given)}"
+        )
+
+
+def _check_no_choice_of_words(in_line: dict[str, Any]) -> None:
+    """Raise where the words of the text are to be chosen though they are given in a file."""
+    text = in_line.get("text", {})
+    if given := [name for name in ("vocabulary_size", "min_count") if name in text]:
+        raise InputError(
+            f"with --vocabulary its words are predicted, all of them; leave out text."
+            f"{' and text.'.join(given)}"
+        )

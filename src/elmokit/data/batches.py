@@ -60,7 +60,7 @@ class SentenceBatches:
     """Sentences alone, each from a fresh state: what a model sees when it is used.
 
     Sentences are shuffled, sorted by length within groups of many, cut into batches, and these are
-    shuffled.
+    shuffled. What is in a batch does not depend on how many processes share it.
 
     Args:
         corpus: What to train on.
@@ -88,6 +88,16 @@ class SentenceBatches:
                 f"the text has {corpus.n_tokens:,} tokens, fewer than one batch of "
                 f"{batch_tokens:,}; give more text, or a smaller batch"
             )
+        # a batch has three quarters of the tokens asked for at least, but for a sentence more or
+        # less, and a process without a sentence would have nothing to do
+        longest, size = int(self._lengths.max()) + 1, self._share.size
+        if size > 1 and 3 * batch_tokens < 4 * size * longest:
+            raise InputError(
+                f"a batch of {batch_tokens:,} tokens may hold fewer sentences of up to {longest} "
+                f"tokens than there are processes, {size}; choose batch.tokens of "
+                f"{-(-4 * size * longest // 3):,} or more, a smaller batch.max_length, or fewer "
+                "processes"
+            )
         self._planned: tuple[int, list[Numbers]] = (-1, [])
 
     def n_batches(self, epoch: int) -> int:
@@ -111,13 +121,15 @@ class SentenceBatches:
             batches = []
             group = self._GROUP * self._batch_tokens
             edges = np.searchsorted(positions, np.arange(group, positions[-1], group))
-            for part in np.split(order, edges):
+            if len(edges) and positions[-1] - positions[edges[-1] - 1] < self._batch_tokens:
+                edges = edges[:-1]  # what is left is less than a batch
+            for part in filter(len, np.split(order, edges)):
                 part = part[np.argsort(-self._lengths[part], kind="stable")]
                 ends = np.cumsum(self._lengths[part] + 1)
-                n = max(1, round(int(ends[-1]) / self._batch_tokens)) if len(part) else 1
-                cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n) / n) if len(part) else []
-                # a process without a sentence would have nothing to do
-                batches += [b for b in np.split(part, cuts) if len(b) >= self._share.size]
+                n = max(1, round(int(ends[-1]) / self._batch_tokens))
+                cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n) / n)
+                # a sentence longer than a batch leaves nothing for the next
+                batches += [b for b in np.split(part, cuts) if len(b)]
             rng.shuffle(batches)
             self._planned = (epoch, batches)
         return batches
@@ -154,7 +166,9 @@ class StreamBatches:
         self._seed, self._documents, self._share = seed, documents, share or Share()
         if rows % self._share.size:
             raise InputError(
-                f"{rows} rows cannot be shared out evenly among {self._share.size} processes"
+                f"{rows} rows (batch.tokens / batch.steps) cannot be shared out evenly among "
+                f"{self._share.size} processes; choose batch.tokens as a multiple of "
+                f"{steps * self._share.size}"
             )
         self._total = corpus.n_tokens + len(corpus)
         if self._total // rows < steps:

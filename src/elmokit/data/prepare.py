@@ -60,7 +60,11 @@ class _Piece:
 
 
 def prepare(
-    paths: Sequence[str | Path], folder: Path, options: TextOptions, processes: int | None = None
+    paths: Sequence[str | Path],
+    folder: Path,
+    options: TextOptions,
+    processes: int | None = None,
+    name: str = "text",
 ) -> Corpus:
     """Text files as a corpus on disk; one that is there already is used if nothing changed.
 
@@ -69,6 +73,7 @@ def prepare(
         folder: Where the corpus goes.
         options: How to read the text.
         processes: How many tokenise; None for as many as there are processors.
+        name: What the user knows the text as, should it be empty.
     """
     files = find_files(paths)
     fingerprint = _fingerprint(files, options)
@@ -77,13 +82,16 @@ def prepare(
     get_tokenizer(options.tokenizer)  # a wrong name is better found out before a pool is started
     folder.parent.mkdir(parents=True, exist_ok=True)
     with new_folder(folder, overwrite=True, own_names=Corpus.FILES) as new:
-        _write(files, new, options, processes or os.cpu_count() or 1, fingerprint)
+        if not _write(files, new, options, processes or os.cpu_count() or 1, fingerprint):
+            named = ", ".join(map(str, files[:3])) + (", …" if len(files) > 3 else "")
+            raise InputError(f"the {name} is empty: there is no word in {named}; give other files")
     return Corpus(folder)
 
 
 def _write(
     files: list[Path], folder: Path, options: TextOptions, processes: int, fingerprint: str
-) -> None:
+) -> bool:
+    """The files of a corpus; whether there is a word in it at all."""
     number: dict[str, int] = {}
     counts = np.zeros(1 << 16, np.int64)
     lengths, documents, n_sentences = [], [], 0
@@ -108,8 +116,7 @@ def _write(
             n_sentences += len(piece.lengths)
     counts = counts[: len(number)]
     if not len(counts):
-        named = ", ".join(map(str, files[:3])) + (", …" if len(files) > 3 else "")
-        raise InputError(f"there is no word in {named}; give text to train on")
+        return False
     words = list(number)
     # most frequent first; among equals, by the alphabet, so that the order of files is no matter
     order = np.lexsort((np.array(words, object).argsort().argsort(), -counts))
@@ -133,6 +140,7 @@ def _write(
         "distinct_words": len(words),
     }
     (folder / "corpus.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return True
 
 
 def _renumber(source: Path, target: Path, place: npt.NDArray[np.int32]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,13 @@ def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim
     return torch.optim.AdamW(
         groups, settings.learning_rate, settings.betas, fused=named[0][1].is_cuda
     )
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Take over what an optimizer remembers, but not its settings, which may have been changed."""
+    for old, new in zip(state["param_groups"], optimizer.param_groups, strict=False):
+        old.update({key: value for key, value in new.items() if key != "params"})
+    optimizer.load_state_dict(state)
 
 
 def rate_at(step: int, n_steps: int | None, progress: float, settings: OptimizerSettings) -> float:

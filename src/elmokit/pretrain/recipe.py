@@ -22,8 +22,8 @@ from elmokit.errors import ConfigError
 class TextSettings:
     """How text becomes words, and which of them the model predicts."""
 
-    tokenizer: str = "english"
-    """A name of elmokit.text.tokenizers."""
+    tokenizer: str | None = None
+    """A name of elmokit.text.tokenizers; None for that of the model gone on with, else english."""
     tokenized: bool = False
     """Whether each line is one sentence, its tokens apart by white space."""
     vocabulary_size: int = 100_000
@@ -192,6 +192,7 @@ class Recipe:
     def __post_init__(self) -> None:
         encoders = ("char_cnn", "words")
         check_rules("model", [(self.encoder in encoders, "encoder", " or ".join(encoders))], self)
+        check_order(self.batch.order, self.model.context.kind)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values for JSON."""
@@ -229,10 +230,28 @@ class Recipe:
             raise ConfigError("; ".join(wrong))
         return cls(**built)
 
+    def changed(self, values: dict[str, Any]) -> Recipe:
+        """A recipe with those settings changed that are given, as :meth:`from_dict` takes them."""
+        own, model = self.to_dict(), dict(values.get("model", {}))
+        if "size" in model:
+            own["model"] = published_size(model.pop("size")).to_dict()
+        if "encoder" in model:
+            values = values | {"encoder": model.pop("encoder")}
+        return Recipe.from_dict(merge(own, values | {"model": model}))
+
     @classmethod
     def read(cls, path: Path) -> Recipe:
         """A recipe from a TOML file."""
         return cls.from_dict(read_toml(path))
+
+
+def check_order(order: str, kind: str) -> None:
+    """Raise where batches would carry the state of a context layer that has none."""
+    if order != "sentences" and kind == "transformer":
+        raise ConfigError(
+            f"batch.order={order} carries a state from batch to batch, which a transformer does "
+            "not have; choose batch.order=sentences, or an LSTM"
+        )
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, OutputError
 from elmokit.files import clear_errors
+from elmokit.formats.checkpoint import Checkpoint
 from elmokit.pretrain.recipe import Recipe
 
 _RESUME = "continue with --resume"
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a run begins with, besides text and settings."""
+
+    init_from: str | None = None
+    """The model gone on with: a name, or an absolute path."""
+    new_vocabulary: bool = False
+    """Whether the words of the text are predicted instead of the model's own."""
+    vocabulary: str | None = None
+    """The file with the words to predict, an absolute path."""
 
 
 class RunFolder:
@@ -21,9 +36,10 @@ class RunFolder:
 
     ::
 
-        recipe.json      all settings
+        recipe.json      all settings, and what the run began with
         data/            the text as numbers
         vocabulary.txt   the words predicted
+        model.json       the model's sizes, characters and words
         metrics.jsonl    a line for every report and evaluation
         events…          the same for TensorBoard
         training.png     losses and perplexities over time
@@ -36,6 +52,11 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the folder holds a run."""
+        return (self.path / "recipe.json").is_file()
 
     @property
     def best(self) -> Path:
@@ -52,7 +73,7 @@ class RunFolder:
         """Where training goes on."""
         return self.path / "last.pt"
 
-    def begin(self, recipe: Recipe) -> None:
+    def begin(self, recipe: Recipe, start: Start) -> None:
         """Make the folder, which must not hold another run."""
         if self.checkpoint.exists():
             raise OutputError(
@@ -61,22 +82,49 @@ class RunFolder:
             )
         with clear_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            self.write("recipe.json", json.dumps(recipe.to_dict(), indent=2) + "\n")
+            self.keep_recipe(recipe, start)
 
-    def vocabulary(self) -> list[str]:
-        """The words the run predicts."""
-        try:
-            text = (self.path / "vocabulary.txt").read_text(encoding="utf-8")
-        except OSError as error:
-            raise FormatError(f"{self.path} is not the folder of a run: {error}") from error
-        return text.split("\n")[:-1]
+    def keep_recipe(self, recipe: Recipe, start: Start) -> None:
+        """Write the settings, and what the run began with."""
+        values = recipe.to_dict() | {"start": asdict(start)}
+        self.write("recipe.json", json.dumps(values, indent=2) + "\n")
 
     def recipe(self) -> Recipe:
         """The settings of a run that was begun."""
-        path = self.path / "recipe.json"
+        return self._begun()[0]
+
+    def start(self) -> Start:
+        """What it began with."""
+        return self._begun()[1]
+
+    def _begun(self) -> tuple[Recipe, Start]:
         try:
-            return Recipe.from_dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
+            values = json.loads((self.path / "recipe.json").read_text(encoding="utf-8"))
+            start = Start(**values.pop("start", {}))
+            return Recipe.from_dict(values), start
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise FormatError(f"{self.path} is not the folder of a run: {error}") from error
+
+    def keep_base(self, base: Checkpoint) -> None:
+        """Write what the model is but for its weights, which is all that resuming needs of it."""
+        values = {
+            "config": base.config.to_dict(),
+            "characters": base.characters,
+            "words": base.words,
+            "format": base.format,
+            "source": base.source,
+        }
+        self.write("vocabulary.txt", "".join(word + "\n" for word in base.vocabulary or []))
+        self.write("model.json", json.dumps(values) + "\n")
+
+    def base(self) -> Checkpoint:
+        """The inverse of :meth:`keep_base`."""
+        try:
+            vocabulary = (self.path / "vocabulary.txt").read_text(encoding="utf-8")
+            values = json.loads((self.path / "model.json").read_text(encoding="utf-8"))
+            config = ModelConfig.from_dict(values.pop("config"))
+            return Checkpoint(config, {}, vocabulary.split("\n")[:-1], **values)
+        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
             raise FormatError(f"{self.path} is not the folder of a run: {error}") from error
 
     def write(self, name: str, text: str) -> None:
@@ -107,9 +155,9 @@ class RunFolder:
         kept = [r for r in self.reports() if r.get("step", 0) <= step]
         self.write("metrics.jsonl", "".join(json.dumps(r) + "\n" for r in kept))
 
-    def save(self, state: dict[str, Any], rank: int = 0) -> None:
-        """Write a checkpoint in place of the last one; processes but the first have their own."""
-        target = self._checkpoint_of(rank)
+    def save(self, state: dict[str, Any]) -> None:
+        """Write a checkpoint in place of the last one."""
+        target = self.checkpoint
         new = target.with_name(target.name + ".new")
         with clear_errors(target, _RESUME):
             try:
@@ -121,12 +169,9 @@ class RunFolder:
                 raise OutputError(f"cannot write {target}: {error}") from error
             os.replace(new, target)
 
-    def _checkpoint_of(self, rank: int) -> Path:
-        return self.path / f"last.{rank}.pt" if rank else self.checkpoint
-
-    def load(self, rank: int = 0) -> dict[str, Any]:
+    def load(self) -> dict[str, Any]:
         """The last checkpoint."""
-        source = self._checkpoint_of(rank)
+        source = self.checkpoint
         if not source.exists():
             raise OutputError(
                 f"there is no checkpoint in {self.path} to resume from; start the run without "

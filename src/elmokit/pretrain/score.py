@@ -33,8 +33,9 @@ def evaluate_model(
     Args:
         model: The folder of a run, whose best model is taken, or any model with a softmax.
         paths: Text files and folders.
-        tokenizer: How to split the text; None for the model's own way.
-        tokenized: Whether each line is one sentence, its tokens apart by white space.
+        tokenizer: How to split the text; None for the run's or the model's own way.
+        tokenized: Whether each line is one sentence, its tokens apart by white space; so it is too
+            where the run's text was, unless a tokenizer is given.
         device: Where to run; None for a GPU where there is one.
     """
     run = RunFolder(Path(model))
@@ -45,12 +46,24 @@ def evaluate_model(
         )
     chosen = choose_device(device)
     network = _network(checkpoint).to(chosen).eval()
-    options = TextOptions(tokenizer or checkpoint.config.tokenizer, tokenized)
+    options = _text_options(run, checkpoint, tokenizer, tokenized)
     with tempfile.TemporaryDirectory() as folder:
         corpus = prepare(paths, Path(folder) / "corpus", options)
         plan = one_after_another(corpus, _BATCH_TOKENS[chosen.type])
         feed = Feed(corpus, plan, checkpoint, SoftmaxSettings("full"), 0, chosen)
         return evaluate(network, feed)
+
+
+def _text_options(
+    run: RunFolder, checkpoint: Checkpoint, tokenizer: str | None, tokenized: bool
+) -> TextOptions:
+    """How to read the text: as asked for, else as the run read its own, else as the model does."""
+    if tokenized:
+        return TextOptions(tokenizer or "whitespace", tokenized)
+    if tokenizer is None and run.is_begun:
+        text = run.recipe().text
+        return TextOptions(text.tokenizer or checkpoint.config.tokenizer, text.tokenized)
+    return TextOptions(tokenizer or checkpoint.config.tokenizer)
 
 
 def _network(checkpoint: Checkpoint) -> PretrainModel:

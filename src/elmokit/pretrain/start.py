@@ -6,8 +6,9 @@ import datetime
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,29 +17,33 @@ from torch import distributed as dist
 from elmokit.config import TokenEncoderConfig
 from elmokit.data.corpus import Corpus
 from elmokit.data.prepare import TextOptions, prepare
-from elmokit.data.text_files import read_lines
+from elmokit.data.text_files import find_files, read_lines
 from elmokit.devices import choose_device
-from elmokit.errors import ConfigError, FormatError
+from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.nn.bilm import BiLM
 from elmokit.pretrain.evaluate import Evaluation
-from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.recipe import Recipe, check_order
 from elmokit.pretrain.reports import Reporter
-from elmokit.pretrain.run_folder import RunFolder
+from elmokit.pretrain.run_folder import RunFolder, Start
 from elmokit.pretrain.train import Process, Trainer
 from elmokit.pretrain.vocabulary import MARKS, choose_words
+from elmokit.text.tokenizers import TOKENIZERS
 from elmokit.text.vocabulary import Vocabulary
 
 _CHARACTERS = ("<pad>", "<oov>", "<bow>", "<eow>")
 """What an alphabet of words alone still has to have."""
+
+_FIXED = ("training.seed", "optimizer.name", "optimizer.accumulator")
+"""Settings that decide how a run begins, so that one that is resumed cannot change them."""
 
 
 def pretrain(
     paths: Sequence[Path],
     valid: Sequence[Path],
     out: Path,
-    recipe: Recipe,
+    recipe: Recipe | None = None,
     *,
     resume: bool = False,
     init_from: str | None = None,
@@ -55,9 +60,12 @@ def pretrain(
         paths: Text files and folders to train on.
         valid: Text files and folders to evaluate on.
         out: The run's folder.
-        recipe: All settings; with resume, those of the run that was stopped count.
-        resume: Go on with a run that was stopped.
-        init_from: A model to start from, in any known format; its sizes count.
+        recipe: All settings; None for the defaults, or with resume for those of the run that was
+            stopped.
+        resume: Go on with a run that was stopped. Settings of the optimizer and of training may
+            differ from what they were; nothing else may.
+        init_from: A model to start from, in any known format; its sizes count, and its tokenizer
+            where the recipe has none.
         new_vocabulary: With init_from, predict the words of this text instead of the model's own.
         vocabulary: The words to predict, a file with one a line, most frequent first, <S>, </S> and
             <UNK> among them; None for the most frequent ones of the text.
@@ -69,41 +77,155 @@ def pretrain(
     Returns:
         The evaluation at the end; None if the run was stopped before.
     """
-    folder = RunFolder(out)
+    folder, place = RunFolder(out), data or out / "data"
+    words = None if vocabulary is None else str(vocabulary.resolve())
+    start = Start(_place_of(init_from), new_vocabulary, words)
     with _processes(device) as process:
-        if resume and folder.recipe() and not folder.checkpoint.exists():
-            resume = False  # it was stopped before anything was saved
+        quiet = say if process.is_first else (lambda _: None)
         if resume:
-            recipe = folder.recipe()
-        elif process.is_first:
-            folder.begin(recipe)
-        text = TextOptions(recipe.text.tokenizer, recipe.text.tokenized)
-        place = data or out / "data"
-        if process.is_first:  # the others find it done
-            prepare(paths, place / "train", text, processes)
-            prepare(valid, place / "valid", text, processes)
-        _wait(process)
-        train = prepare(paths, place / "train", text)
-        held_out = prepare(valid, place / "valid", text)
-        words = folder.vocabulary() if resume else _words(recipe, train, vocabulary)
-        quiet = (lambda _: None) if not process.is_first else say
-        base = _base(recipe, words, init_from, new_vocabulary or vocabulary is not None)
-        n_words = len(base.vocabulary or [])
-        if recipe.softmax.kind == "sampled" and recipe.softmax.samples > n_words // 2:
-            quiet(
-                f"the vocabulary has only {n_words:,} words, so that none are drawn: the full "
-                "softmax is used"
-            )
-            recipe = replace(recipe, softmax=replace(recipe.softmax, kind="full"))
+            recipe, start = _resumed(folder, recipe, start)
+            resume = folder.checkpoint.exists()  # else it was stopped before anything was saved
+        model = None if resume else _model(start)
+        recipe = _complete(recipe or Recipe(), model)
+        if process.is_first:
+            _check_places(paths, valid, out, place)
+            if not resume:
+                folder.begin(recipe, start)
+        train, held_out = _prepare(paths, valid, place, recipe, process, processes)
+        base = folder.base() if resume else _base(recipe, train, model, start)
+        used = _drawable(recipe, len(base.vocabulary or []), quiet)
         if process.is_first and not resume:
-            folder.write("vocabulary.txt", "".join(w + "\n" for w in base.vocabulary or []))
-            quiet(_summary(recipe, base, train, process))
-        trainer = Trainer(recipe, base, train, held_out, folder, process)
+            folder.keep_base(base)
+            quiet(_summary(used, base, train, process))
+        trainer = Trainer(used, base, train, held_out, folder, process)
         if resume:
             trainer.resume()
+            if process.is_first:
+                folder.keep_recipe(recipe, start)
             quiet(f"resuming at step {trainer.progress.step:,}")
         with Reporter(folder, quiet) as reporter:
             return trainer.run(reporter)
+
+
+def _resumed(folder: RunFolder, recipe: Recipe | None, start: Start) -> tuple[Recipe, Start]:
+    """Settings and start of a run to go on with; raises where one was given that cannot change."""
+    own, begun = folder.recipe(), folder.start()
+    recipe = recipe or own
+    if recipe.text.tokenizer is None:
+        recipe = replace(recipe, text=replace(recipe.text, tokenizer=own.text.tokenizer))
+    before, now = _flat(own.to_dict()), _flat(recipe.to_dict())
+    wrong = [
+        f"{name}={value} instead of {before[name]}"
+        for name, value in now.items()
+        if value != before[name]
+        and (name in _FIXED or name.partition(".")[0] not in ("optimizer", "training"))
+    ]
+    wrong += [
+        f"--{name.replace('_', '-')}={value} instead of {getattr(begun, name)}"
+        for name, value in asdict(start).items()
+        if value and value != getattr(begun, name)
+    ]
+    if wrong:
+        raise InputError(
+            f"--resume cannot go on with {' and '.join(wrong)}; leave it out, or begin a new run: "
+            "only settings of optimizer and training can change, and of these not "
+            f"{', '.join(_FIXED)}"
+        )
+    return recipe, begun
+
+
+def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Nested settings by their names, as optimizer.learning_rate."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = _flat(value, f"{before}{key}.") if isinstance(value, dict) else None
+        flat |= {before + key: value} if inner is None else inner
+    return flat
+
+
+def _place_of(model: str | None) -> str | None:
+    """A model's path, which means the same wherever the run is resumed; a name stays a name."""
+    if model is None:
+        return None
+    path = Path(model).expanduser()
+    return str(path.resolve()) if path.exists() or "/" in model else model
+
+
+def _model(start: Start) -> Checkpoint | None:
+    """The model gone on with, if any."""
+    if start.init_from is not None:
+        return read_model(start.init_from)
+    if start.new_vocabulary:
+        raise InputError(
+            "--new-vocabulary is for going on with a model, and without --init-from it has no "
+            "effect; leave it out, or give a model"
+        )
+    return None
+
+
+def _complete(recipe: Recipe, model: Checkpoint | None) -> Recipe:
+    """A recipe that says how the text is split: as asked for, as the model does, or as English."""
+    if model is not None:
+        check_order(recipe.batch.order, model.config.context.kind)
+    text = recipe.text
+    if text.tokenizer is not None:
+        return recipe
+    name = model.config.tokenizer if model is not None else "english"
+    if text.tokenized:
+        name = "whitespace"
+    elif name not in TOKENIZERS:
+        raise InputError(
+            f"the model splits text by {name}, which is not known here; give --tokenizer, or "
+            "tokenised text and --tokenized"
+        )
+    return replace(recipe, text=replace(text, tokenizer=name))
+
+
+def _check_places(paths: Sequence[Path], valid: Sequence[Path], out: Path, data: Path) -> None:
+    """Raise where text would be trained and evaluated on, or what is written be read as text."""
+    for folder in (path for path in (*paths, *valid) if path.is_dir()):
+        for name, place in (("folder of the run", out), ("folder for --data", data)):
+            if place.resolve().is_relative_to(folder.resolve()):
+                raise InputError(
+                    f"the {name}, {place}, is inside the text folder {folder}, where it would be "
+                    "read as text; choose a place outside of it"
+                )
+    train, held_out = ({p.resolve() for p in find_files(some)} for some in (paths, valid))
+    if both := sorted(train & held_out):
+        raise InputError(
+            f"{both[0]} is among the training text and the validation text; keep the validation "
+            "text apart"
+        )
+
+
+def _prepare(
+    paths: Sequence[Path],
+    valid: Sequence[Path],
+    place: Path,
+    recipe: Recipe,
+    process: Process,
+    processes: int | None,
+) -> tuple[Corpus, Corpus]:
+    """Both texts as numbers; the first process makes them, and the others find them done."""
+    options = TextOptions(recipe.text.tokenizer or "english", recipe.text.tokenized)
+    if not process.is_first:
+        _wait(process)
+    train = prepare(paths, place / "train", options, processes, "training text")
+    held_out = prepare(valid, place / "valid", options, processes, "validation text")
+    if process.is_first:
+        _wait(process)
+    return train, held_out
+
+
+def _drawable(recipe: Recipe, n_words: int, say: Callable[[str], None]) -> Recipe:
+    """A recipe with the full softmax where there are too few words to draw some of them."""
+    if recipe.softmax.kind != "sampled" or recipe.softmax.samples <= n_words // 2:
+        return recipe
+    say(
+        f"the vocabulary has only {n_words:,} words, so that none are drawn: the full softmax is "
+        "used"
+    )
+    return replace(recipe, softmax=replace(recipe.softmax, kind="full"))
 
 
 def _summary(recipe: Recipe, base: Checkpoint, train: Corpus, process: Process) -> str:
@@ -127,11 +249,11 @@ def _n_parameters(base: Checkpoint) -> int:
         return sum(p.numel() for p in BiLM(base.config).parameters())
 
 
-def _words(recipe: Recipe, train: Corpus, path: Path | None) -> list[str]:
+def _words(recipe: Recipe, train: Corpus, path: str | None) -> list[str]:
     """The words to predict."""
     if path is None:
         return choose_words(train, recipe.text.vocabulary_size, recipe.text.min_count)
-    words = [line for line in read_lines(path) if line]
+    words = [line for line in read_lines(Path(path)) if line]
     try:
         Vocabulary(words)
     except FormatError as error:
@@ -139,12 +261,13 @@ def _words(recipe: Recipe, train: Corpus, path: Path | None) -> list[str]:
     return words
 
 
-def _base(
-    recipe: Recipe, words: list[str], init_from: str | None, new_vocabulary: bool
-) -> Checkpoint:
+def _base(recipe: Recipe, train: Corpus, model: Checkpoint | None, start: Start) -> Checkpoint:
     """Sizes, vocabulary and weights to start from."""
-    if init_from is not None:
-        return from_model(read_model(init_from), words, new_vocabulary, recipe)
+    words = _words(recipe, train, start.vocabulary)
+    if model is not None:
+        new_vocabulary = start.new_vocabulary or start.vocabulary is not None
+        base = from_model(model, words, new_vocabulary, recipe)
+        return replace(base, config=replace(base.config, tokenizer=_tokenizer_of(recipe)))
     config = replace(
         recipe.model,
         vocabulary_size=len(words),
@@ -173,7 +296,7 @@ def _cutoffs(recipe: Recipe, size: int) -> tuple[int, ...]:
 
 
 def _tokenizer_of(recipe: Recipe) -> str:
-    return "whitespace" if recipe.text.tokenized else recipe.text.tokenizer
+    return "whitespace" if recipe.text.tokenized else recipe.text.tokenizer or "english"
 
 
 def from_model(

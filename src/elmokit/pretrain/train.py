@@ -29,7 +29,13 @@ from elmokit.formats.checkpoint import Checkpoint
 from elmokit.pretrain.evaluate import Evaluation, evaluate
 from elmokit.pretrain.feed import Feed, ModelBatch
 from elmokit.pretrain.model import PretrainModel, States
-from elmokit.pretrain.optimizer import clip_gradients, make_optimizer, rate_at, take_step
+from elmokit.pretrain.optimizer import (
+    clip_gradients,
+    load_optimizer,
+    make_optimizer,
+    rate_at,
+    take_step,
+)
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder
@@ -98,12 +104,14 @@ class Trainer:
         torch.manual_seed(settings.seed + 1 + process.rank)  # dropout differs between processes
         self._runs: nn.Module = self.model
         if process.size > 1:
-            self._runs = nn.parallel.DistributedDataParallel(self.model)
+            # a cluster of rare words may have no target in a step, and so no gradient to wait for
+            rare = recipe.softmax.kind == "adaptive"
+            self._runs = nn.parallel.DistributedDataParallel(
+                self.model, find_unused_parameters=rare
+            )
         self.optimizer = make_optimizer(self.model, recipe.optimizer)
         plan = make_batches(recipe, train, Share(process.rank, process.size))
         self._per_epoch = plan.n_batches(0)
-        if not self._per_epoch:
-            raise InputError("the text is too short to be shared out among the processes")
         self._train = Feed(train, plan, base, recipe.softmax, settings.seed, device)
         plan = one_after_another(valid, recipe.batch.tokens)
         self._valid = Feed(valid, plan, base, recipe.softmax, settings.seed, device)
@@ -293,40 +301,46 @@ class Trainer:
         return replace(self._base, tensors=self.model.tensors())
 
     def save(self) -> None:
-        """Write where training can go on."""
+        """Write where training can go on, what every process needs in one file."""
         self._saved_at = self.progress.seconds
-        device = self.process.device
-        own = {
-            "states": self._states,
+        processes = self._gather(self._own_state())
+        if self.process.is_first:
+            self.folder.save(
+                {
+                    "model": self.model.state_dict(),
+                    "optimizer": self.optimizer.state_dict(),
+                    "progress": asdict(self.progress),
+                    "skipped": int(self._skipped),
+                    "text": self._digest,
+                    "processes": processes,
+                }
+            )
+
+    def _own_state(self) -> dict[str, Any]:
+        """What differs between processes, on the CPU."""
+        device, carried = self.process.device, self.recipe.batch.order != "sentences"
+        states = self._states if carried else None
+        return {
+            "states": states and [(h.cpu(), c.cpu()) for h, c in states],
             "rng": torch.get_rng_state(),
             "cuda_rng": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
         }
-        if not self.process.is_first:
-            self.folder.save(own, self.process.rank)
-            return
-        self.folder.save(
-            own
-            | {
-                "model": self.model.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "progress": asdict(self.progress),
-                "skipped": int(self._skipped),
-                "text": self._digest,
-            }
-        )
+
+    def _gather(self, own: dict[str, Any]) -> list[Any]:
+        """The states of all processes, for the first one."""
+        found: list[Any] = [own] * self.process.size
+        if self.process.size > 1:
+            dist.gather_object(own, found if self.process.is_first else None)
+        return found
 
     def resume(self) -> None:
         """Go on from the last checkpoint."""
         state = self.folder.load()
-        own = state if self.process.is_first else self.folder.load(self.process.rank)
-        if state.get("text") != self._digest:
-            raise InputError(
-                "the text is not what it was when the run was stopped; give the same text, or "
-                "begin a new run, with --init-from if it is to go on from this one's model"
-            )
+        self._check_same(state)
         try:
+            own = state["processes"][self.process.rank]
             self.model.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            load_optimizer(self.optimizer, state["optimizer"])
             self.progress = Progress(**state["progress"])
             self._skipped = self._skipped + state["skipped"]
             states = own["states"]
@@ -343,6 +357,21 @@ class Trainer:
         self._saved_at = self.progress.seconds
         if self.process.is_first:
             self.folder.forget_after(self.progress.step)
+
+    def _check_same(self, state: dict[str, Any]) -> None:
+        """Raise where text or processes are not those of a checkpoint."""
+        if state.get("text") != self._digest:
+            raise InputError(
+                "the text is not what it was when the run was stopped; give the same text, or "
+                "begin a new run, with --init-from if it is to go on from this one's model"
+            )
+        processes, now = state.get("processes"), self.process.size
+        if processes is not None and len(processes) != now:
+            raise InputError(
+                f"the number of processes was {len(processes)} when the run was stopped and is "
+                f"{now} now; start as many as before (torchrun --nproc-per-node), or begin a new "
+                "run with --init-from"
+            )
 
     _saved_at = 0.0
 
@@ -383,5 +412,4 @@ def make_batches(recipe: Recipe, corpus: Corpus, share: Share) -> Batches:
     if settings.order == "sentences":
         return SentenceBatches(corpus, settings.tokens, seed, settings.max_length, share)
     rows = max(1, settings.tokens // settings.steps)
-    rows -= rows % share.size
     return StreamBatches(corpus, rows, settings.steps, seed, settings.order == "documents", share)
