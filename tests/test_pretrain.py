@@ -324,6 +324,15 @@ def test_full_softmax(softmax, held, monkeypatch):
     compare(losses.full_loss(made, h, targets), expected, [h, made.weight, made.bias])
 
 
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+def test_rows_added_for_even_products_change_nothing(softmax, kind, monkeypatch):
+    monkeypatch.setitem(losses._EVEN, "cpu", 64)
+    if kind == "full":
+        test_full_softmax(softmax, 120, monkeypatch)
+    else:
+        test_sampled_softmax(softmax, 120, monkeypatch)
+
+
 @pytest.mark.parametrize("held", [1, 120, 1 << 20])
 def test_sampled_softmax(softmax, held, monkeypatch):
     monkeypatch.setitem(losses._LOGITS, "cpu", held)
@@ -363,6 +372,23 @@ def test_negatives():
 
 
 # Training
+
+
+def test_sampled_first_and_full_then(text, tmp_path):
+    """From full_from on, all words count."""
+    settings = {"epochs": 1, "evaluate_every": 1.0}
+    kinds = {
+        "full": {"kind": "full"},
+        "all": {"kind": "sampled", "samples": 5, "full_from": 0.0},
+        "sampled": {"kind": "sampled", "samples": 5},
+        "half": {"kind": "sampled", "samples": 5, "full_from": 0.5},
+    }
+    found = {
+        name: run(text, tmp_path / name, recipe(training=settings, softmax=softmax)).mean
+        for name, softmax in kinds.items()
+    }
+    assert found["all"] == found["full"]
+    assert len(set(found.values())) == 3
 
 
 def test_learns(text, tmp_path):

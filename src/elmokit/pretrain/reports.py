@@ -18,12 +18,15 @@ class Reporter:
     Args:
         folder: The run, where events and the picture go.
         say: What prints a line.
+        writes: Whether to write anything; of several processes, one does.
     """
 
-    def __init__(self, folder: RunFolder, say: Callable[[str], None]) -> None:
-        self._folder, self._say = folder, say
+    def __init__(self, folder: RunFolder, say: Callable[[str], None], writes: bool = True) -> None:
+        self._folder, self._say, self._writes = folder, say, writes
         self._events: Any = None
         self._started: tuple[float, float] | None = None
+        if not writes:
+            return
         with contextlib.suppress(ImportError):
             from tensorboardX import SummaryWriter
 
@@ -40,7 +43,8 @@ class Reporter:
     ) -> None:
         if self._events is not None:
             self._events.close()
-        draw_training(self._folder)
+        if self._writes:
+            draw_training(self._folder)
 
     def training(self, step: int, values: dict[str, Any]) -> None:
         """Some steps of training are done."""

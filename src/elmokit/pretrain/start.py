@@ -103,7 +103,7 @@ def pretrain(
             if process.is_first:
                 folder.keep_recipe(recipe, start)
             quiet(f"resuming at step {trainer.progress.step:,}")
-        with Reporter(folder, quiet) as reporter:
+        with Reporter(folder, quiet, process.is_first) as reporter:
             return trainer.run(reporter)
 
 
