@@ -140,7 +140,7 @@ class LanguageModel:
 
 
 def zipf(predicted: Tensor) -> Tensor:
-    """log p (V,) of words by themselves, up to a constant: Zipf's law of their ranks.
+    """How frequent words are by themselves: log p (V,) up to a constant, by Zipf's law.
 
     Models keep no counts, but their vocabularies begin with the most frequent words, and
     p(w) ∝ rank ** -s. The exponent s is how steeply the model's own predictions fall with the
