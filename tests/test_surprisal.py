@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from conftest import run_process
 from elmokit import Elmo
 from elmokit.analysis.strip import COLOURS, NAMES, STEPS, page, step
 from elmokit.analysis.surprisal import Surprisal, surprisal, surprisal_report
@@ -151,10 +150,3 @@ def test_html_that_cannot_be_written(cli, lm_folder, tmp_path):
     done = cli("surprisal", "cat", "-m", lm_folder, "--html", tmp_path / "no" / "x.html")
     assert done.returncode == 2
     assert "does not exist" in done.stderr
-
-
-@pytest.mark.parametrize("command", ["scatter", "surprisal", "perplexity-by"])
-def test_help(command):
-    done = run_process(command, "--help")
-    assert done.returncode == 0
-    assert "--out" in done.stdout

@@ -217,8 +217,9 @@ def _draw_bands(axes: Any, bands: Bands, title: str) -> None:
         shown = np.where(np.isfinite(values), values, np.nan)
         if np.isnan(shown).all():
             continue
-        axes.plot(places, shown, MARKERS[k], color=COLOURS[k], markersize=4, label=name)
-        axes.plot(places[:joined], shown[:joined], color=COLOURS[k], linewidth=1)
+        beside = places + 0.12 * (k - 0.5)  # so that equal ones are both seen
+        axes.plot(beside, shown, MARKERS[k], color=COLOURS[k], markersize=4, label=name)
+        axes.plot(beside[:joined], shown[:joined], color=COLOURS[k], linewidth=1)
     labels = [f"{name} ({int(n):,})" for name, n in zip(bands.names, bands.counts, strict=True)]
     slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(places, labels, **slanted)

@@ -105,4 +105,6 @@ def _counts(senses: Sequence[str]) -> str:
     counts = Counter(senses)
     if set(counts) == {""}:
         return ""
+    if len(counts) > 5:
+        return f" ({len(counts)} senses)"
     return " (" + ", ".join(f"{name or 'no sense'} {n:,}" for name, n in counts.items()) + ")"
