@@ -1,6 +1,8 @@
 """Perplexity by position and frequency."""
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -119,3 +121,16 @@ def test_read_sentences(lm, tmp_path):
         ["One", "cat."], ["Two", "cats."], ["three", "."]
     ]  # fmt: skip
     assert len(list(read_sentences(lm, [tmp_path / "text"], True))) == 2
+
+
+def test_a_forward_model(lm, monkeypatch, tmp_path):
+    scores = [replace(s, backward=None, start=math.nan) for s in lm.score(SENTENCES)]
+    monkeypatch.setattr(lm, "score", lambda some: scores if some else [])
+    report = bands_report(banded_perplexity(lm, SENTENCES))
+    for row in report.rows:
+        assert math.isnan(row[4])
+        assert row[5] == pytest.approx(row[3], nan_ok=True)
+    report.write(tmp_path / "x")
+    svg = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert "forward" in svg
+    assert "backward" not in svg
