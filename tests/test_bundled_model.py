@@ -60,6 +60,9 @@ def test_it_speaks_english(en):
     assert right < wrong / 20
     words = [word for word, _ in en.substitutes("She sat on the edge of the bed .", 4)]
     assert "side" in words
+    words = [word for word, _ in en.substitutes("He went to the bank to deposit some money .", 4)]
+    assert "bank" in words
+    assert not set(words) & {'"', "first", ",", "and"}  # frequent everywhere
 
 
 def test_it_is_small_and_described(en):

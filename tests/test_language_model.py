@@ -5,10 +5,12 @@ import math
 import h5py
 import numpy as np
 import pytest
+import torch
 
-from conftest import TINY, VOCABULARY
+from conftest import TINY, VOCABULARY, write_published
 from elmokit import Elmo
 from elmokit.errors import FormatError, InputError, ShapeError, UnsupportedModelError
+from elmokit.inference.scoring import zipf
 from reference import Reference
 
 TEXTS = ["the cat sat on the mat .", "a zebra sat", "", "cat"]
@@ -101,11 +103,13 @@ def test_substitutes(lm, log_probabilities):
     text = "the cat sat on a mat"
     found = lm.substitutes(text, 1, k=20)
     forward, backward = log_probabilities(text.split())
-    both = np.exp(forward[1] + backward[3])
-    both[:3] = 0
+    total = (forward[1] + backward[3])[3:]
+    ranks = np.log(np.arange(1, 8))
+    exponent = min(1, max(0, -np.polyfit(ranks, total / 2, 1)[0]))
+    both = np.exp(total + exponent * ranks)
     both /= both.sum()
-    order = np.argsort(-both)[:7]
-    assert [word for word, _ in found] == [VOCABULARY[i] for i in order]
+    order = np.argsort(-both)
+    assert [word for word, _ in found] == [VOCABULARY[3 + i] for i in order]
     np.testing.assert_allclose([p for _, p in found], both[order], rtol=1e-4)
     # the word that stands there plays no part
     again = lm.substitutes("the zebra sat on a mat", 1, k=20)
@@ -114,6 +118,25 @@ def test_substitutes(lm, log_probabilities):
     for wrong in (-1, 6):
         with pytest.raises(InputError, match="sentence of 6 tokens"):
             lm.substitutes(text, wrong)
+
+
+def test_zipf():
+    ranks = torch.arange(1, 1001).double()
+    noise = torch.randn(1000, generator=torch.Generator().manual_seed(0)).double()
+    fall = zipf(5 - 0.7 * ranks.log())
+    torch.testing.assert_close(fall, -0.7 * ranks.log())
+    torch.testing.assert_close(zipf(-2 * ranks.log() + noise), -ranks.log())  # 1 at most
+    assert zipf(ranks.log()).abs().max() == 0  # the rare ones first: not by frequency
+    shuffled = (-ranks.log())[torch.randperm(1000, generator=torch.Generator().manual_seed(0))]
+    assert zipf(shuffled)[-1].abs() < 0.5
+    assert zipf(torch.zeros(1)).tolist() == [0]
+
+
+def test_substitutes_with_few_words_and_marks_anywhere(tmp_path):
+    folder = write_published(tmp_path, TINY, vocabulary=["a", "</S>", "b", "<UNK>", "<S>", "c"])
+    found = Elmo.load(folder, device="cpu").substitutes("a b", 0, k=10)
+    assert sorted(word for word, _ in found) == ["a", "b", "c"]
+    assert sum(p for _, p in found) == pytest.approx(1)
 
 
 def test_needs_a_softmax(tiny):

@@ -402,6 +402,10 @@ class Elmo:
     ) -> list[tuple[str, float]]:
         """The k words that fit best at a position, by both contexts, with their probabilities.
 
+        The predictions of both directions are multiplied and divided by how frequent the word is
+        by itself, which is estimated from its rank in the vocabulary (see
+        :func:`elmokit.inference.scoring.zipf`).
+
         Args:
             text: A sentence; the word at the position itself plays no part.
             position: The number of a token, from 0.

@@ -53,6 +53,17 @@ def new_folder(path: Path, overwrite: bool, own_names: Collection[str]) -> Itera
             old.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file of UTF-8 under another name, then rename it."""
+    temporary = _beside(path)
+    try:
+        with clear_errors(path):
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def clear_errors(path: Path, then: str = "run again") -> Iterator[None]:
     """The system's errors while writing, in one sentence each.

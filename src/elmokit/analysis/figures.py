@@ -55,6 +55,12 @@ def save_figure(draw: Callable[[Figure], None], size: tuple[float, float], path:
     return path.suffix == ".svg" or not any("missing from" in str(w.message) for w in warned)
 
 
+def short(token: str, n: int = 16) -> str:
+    """A token as a label: its beginning where it is long, and a dollar sign as one."""
+    shown = token if len(token) <= n else token[: n - 1] + "…"
+    return shown.replace("$", r"\$")  # two of them would be a formula
+
+
 @cache
 def _cjk_fonts() -> list[str]:
     """Fonts with Chinese characters that this machine has."""

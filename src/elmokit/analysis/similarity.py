@@ -14,6 +14,8 @@ from elmokit.errors import InputError
 
 Floats = npt.NDArray[np.floating[Any]]
 
+_MOST_PAIRS = 250_000  # of tokens in one picture
+
 
 @dataclass(frozen=True)
 class WordPair:
@@ -25,6 +27,18 @@ class WordPair:
     """Number of its first token in the second sentence."""
     cosines: Floats
     """One a layer (L + 1,), the token layer first."""
+
+
+@dataclass(frozen=True)
+class TokenPairs:
+    """Every token of one sentence beside every token of another."""
+
+    first: list[str]
+    """Tokens (T) of the first sentence."""
+    second: list[str]
+    """Tokens (U) of the second."""
+    cosines: Floats
+    """(L + 1, T, U), the token layer first."""
 
 
 def cosine(a: Floats, b: Floats) -> Floats:
@@ -58,6 +72,27 @@ def sentence_similarity(elmo: Elmo, first: Text, second: Text) -> Floats:
     """Cosine of the two sentences' mean vectors, one a layer (L + 1,)."""
     a, b = elmo.encode_sentences([first, second], layers="all")
     return cosine(a, b)
+
+
+def token_pairs(elmo: Elmo, first: Text, second: Text) -> TokenPairs:
+    """How alike every pair of tokens is, one of each sentence."""
+    a, b = (elmo.tokenize(t) if isinstance(t, str) else list(t) for t in (first, second))
+    for which, tokens in (("first", a), ("second", b)):
+        if not tokens:
+            raise InputError(f"the {which} sentence has no token; give two sentences")
+    if len(a) * len(b) > _MOST_PAIRS:
+        raise InputError(
+            f"sentences of {len(a):,} and {len(b):,} tokens make too many pairs for a picture; "
+            f"give shorter ones, {_MOST_PAIRS:,} pairs at most"
+        )
+    vectors = [_unit(v) for v in elmo.encode([a, b], layers="all")]
+    return TokenPairs(a, b, vectors[0] @ vectors[1].swapaxes(1, 2))
+
+
+def _unit(vectors: Floats) -> Floats:
+    """Vectors (…, D) of length 1; zero stays zero."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(lengths == 0, 1, lengths)
 
 
 def occurrences(tokens: Sequence[str], phrase: Sequence[str]) -> list[int]:

@@ -83,6 +83,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
 def give(report: Report, out: Path | None) -> None:
     """Print what an analysis found, and write it where it was asked for."""
     print_table(report.columns, report.shown(), report.title)
+    save(report, out)
+
+
+def save(report: Report, out: Path | None) -> None:
+    """Write what an analysis found where it was asked for, and say so."""
     if out is not None:
         print("wrote " + ", ".join(str(path) for path in report.write(out)))
         for warning in report.warnings:

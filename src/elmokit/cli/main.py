@@ -13,8 +13,11 @@ from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.evaluate import evaluate
 from elmokit.cli.info import info
+from elmokit.cli.perplexity_by import perplexity_by
 from elmokit.cli.pretrain import pretrain
+from elmokit.cli.scatter import scatter
 from elmokit.cli.similarity import similarity
+from elmokit.cli.surprisal import surprisal
 from elmokit.cli.wsd import wsd
 from elmokit.errors import ElmoKitError
 
@@ -25,7 +28,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, embed, similarity, info, convert, pretrain, evaluate):
+for command in (
+    demo, embed, similarity, scatter, surprisal, info, convert, pretrain, evaluate, perplexity_by,
+):  # fmt: skip
     app.command()(command)
 app.add_typer(wsd)
 

@@ -10,11 +10,13 @@ from elmokit.cli.common import (
     DeviceOption,
     ModelOption,
     OptionsFileOption,
+    OutOption,
     TokenizerOption,
     WeightFileOption,
     layer_names,
     open_model,
     print_table,
+    save,
 )
 
 
@@ -25,22 +27,31 @@ def similarity(
         str | None,
         typer.Option(help="A word or phrase in both; the whole sentences if left out."),
     ] = None,
+    out: OutOption = None,
     model: ModelOption = None,
     options_file: OptionsFileOption = None,
     weight_file: WeightFileOption = None,
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
 ) -> None:
-    """Print how alike a word is in two sentences, layer by layer (cosine)."""
-    from elmokit.analysis.similarity import sentence_similarity, word_similarity
+    """Print how alike a word is in two sentences, layer by layer (cosine).
+
+    With --out, the picture has bars for a word, and for whole sentences a heat map of all their
+    tokens.
+    """
+    from elmokit.analysis.similarity import sentence_similarity, token_pairs, word_similarity
+    from elmokit.analysis.similarity_report import heat_map_report, word_report
 
     elmo = open_model(model, options_file, weight_file, tokenizer, device)
     names = layer_names(elmo)
     if word is None:
-        rows = [("sentences", sentence_similarity(elmo, first, second))]
+        pairs = None if out is None else token_pairs(elmo, first, second)
+        cosines = sentence_similarity(elmo, first, second)
+        print_table(["", *names], [["sentences", *(f"{c:.3f}" for c in cosines)]])
+        if pairs is not None:
+            save(heat_map_report(pairs, names), out)
     else:
-        pairs = word_similarity(elmo, first, second, word)
-        rows = [(f"{word} {p.first + 1} ~ {word} {p.second + 1}", p.cosines) for p in pairs]
-    print_table(["", *names], [[label, *(f"{c:.3f}" for c in row)] for label, row in rows])
-    if word is not None:
+        report = word_report(word, word_similarity(elmo, first, second, word), names)
+        print_table(["", *names], report.shown())
         print("The number behind a word is its place in its sentence, in tokens from 1.")
+        save(report, out)

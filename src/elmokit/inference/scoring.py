@@ -81,7 +81,12 @@ class LanguageModel:
     def substitutes(
         self, tokens: Sequence[str], position: int, k: int, start: StartState = None
     ) -> list[tuple[str, float]]:
-        """The k likeliest words for one position, each with its probability."""
+        """The k likeliest words for one position, each with its probability.
+
+        p(w | left, right) ∝ p(w | left) · p(w | right) / p(w), which is Bayes' rule where the two
+        sides are independent given the word. Without the division the frequency of words would
+        count twice, and quotation marks would fit everywhere.
+        """
         if not 0 <= position < len(tokens):
             raise InputError(
                 f"position {position} is not a token of a sentence of {len(tokens)} tokens; give "
@@ -96,10 +101,12 @@ class LanguageModel:
             forward, backward = self._halves(batch.layers[-1][0])
             total = self.softmax(forward[position : position + 1])[0]
             if backward is not None:
-                # p(w | left) · p(w | right), made to sum to one
                 total = total + self.softmax(backward[position + 2 : position + 3])[0]
-            for special in (Vocabulary.begin, Vocabulary.end, Vocabulary.unknown):
-                total[self.vocabulary.id(special)] = -torch.inf
+            words = torch.ones(len(total), dtype=torch.bool, device=total.device)
+            words[self.vocabulary.ids(Vocabulary.marks)] = False
+            if backward is not None:
+                total[words] -= zipf(total[words] / 2)
+            total[~words] = -torch.inf
             return torch.log_softmax(total, 0)
 
         (scores,) = self.engine.run([tokens], log_probabilities, start=start)
@@ -130,6 +137,23 @@ class LanguageModel:
             math.nan if behind is None else float(behind[0]),
             np.array([token in self.vocabulary for token in tokens], bool),
         )
+
+
+def zipf(predicted: Tensor) -> Tensor:
+    """How frequent words are by themselves: log p (V,) up to a constant, by Zipf's law.
+
+    Models keep no counts, but their vocabularies begin with the most frequent words, and
+    p(w) ∝ rank ** -s. The exponent s is how steeply the model's own predictions fall with the
+    rank, 1 at most: about 1 for a sorted vocabulary, about 0 for one in another order, where ranks
+    mean nothing and p(w) is better left alone.
+
+    Args:
+        predicted: The model's log-probabilities (V,) somewhere, in the order of the vocabulary.
+    """
+    ranks = torch.arange(1, len(predicted) + 1).to(predicted).log()
+    from_mean = ranks - ranks.mean()
+    slope = -(from_mean @ predicted) / from_mean.square().sum().clamp(min=1e-9)
+    return -slope.clamp(0, 1) * ranks
 
 
 def perplexity(scores: Sequence[Score]) -> Perplexity:

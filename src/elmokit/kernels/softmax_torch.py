@@ -19,7 +19,8 @@ def cross_entropy(
     """Losses of some rows; their logits become the gradients of these.
 
     Args:
-        logits: (R, V) without the bias; changed to the gradient of the sum of losses if asked for.
+        logits: (R, V) without the bias; changed to the gradient of the sum of losses if asked for,
+            and to nothing of use if not.
         bias: (V,) in float32.
         targets: The right words (R,): columns, or, where ids are given, ids.
         ids: Of every column (V,) its word, where the columns are a sample; a column that is a row's
@@ -31,7 +32,7 @@ def cross_entropy(
         Losses (R,) in float32, and with ids the gradient (R,) of own.
     """
     # in the logits' own place, where nobody needs them any more
-    x = logits.add_(bias) if gradient and logits.dtype == bias.dtype else logits.float() + bias
+    x = logits.add_(bias) if logits.dtype == bias.dtype else logits.float() + bias
     if ids is None or own is None:
         mine = x.gather(1, targets[:, None]).squeeze(1)
         norm = torch.logsumexp(x, -1)

@@ -19,6 +19,8 @@ class Vocabulary:
     """
 
     begin, end, unknown = "<S>", "</S>", "<UNK>"
+    marks = (begin, end, unknown)
+    """What is no word."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
@@ -30,11 +32,10 @@ class Vocabulary:
                 f"the vocabulary has {len(twice)} words more than once, such as "
                 f"{', '.join(map(repr, twice[:3]))}; every word must be there once"
             )
-        special = (self.begin, self.end, self.unknown)
-        if missing := [word for word in special if word not in self._id]:
+        if missing := [word for word in self.marks if word not in self._id]:
             raise FormatError(
                 f"the vocabulary has no line {' or '.join(missing)}; a vocabulary for ELMo's "
-                f"softmax has {', '.join(special)} among its lines, one word a line"
+                f"softmax has {', '.join(self.marks)} among its lines, one word a line"
             )
 
     def __len__(self) -> int:
