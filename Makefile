@@ -12,7 +12,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 .PHONY: demo test lint format bench clean
 
 demo: $(VENV)/.base
-	$(BIN)/elmokit demo
+	$(BIN)/elmokit demo --out demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
@@ -37,7 +37,7 @@ $(VENV)/.base: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "ElmoKit needs Python 3.10 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) "$$(grep ^torch== constraints.txt)"
-	$(PIP_INSTALL) -e .
+	$(PIP_INSTALL) -e ".[plots]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base

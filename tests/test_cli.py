@@ -59,9 +59,12 @@ def test_no_warnings(tiny_folder):
         assert done.stderr == ""
 
 
-def test_demo():
-    done = run_process("demo")
+def test_demo(tmp_path):
+    done = run_process("demo", "--out", tmp_path / "new" / "demo")
     assert done.returncode == 0, done.stderr
+    assert "not life but a [play]" in done.stdout  # for the theatre's
+    assert "side, " in done.stdout
+    assert (tmp_path / "new" / "demo" / "banks.png").stat().st_size > 10_000
     assert "LSTM layer 2" in done.stdout
     assert "token layer" in done.stdout
     assert done.stderr == ""

@@ -1,20 +1,50 @@
-"""``elmokit demo``: the two banks."""
+"""``elmokit demo``: a short tour."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from elmokit.cli.common import ModelOption, layer_names, print_table
+
+if TYPE_CHECKING:
+    from elmokit.elmo import Elmo
 
 MONEY = ["I went to the bank to deposit money", "She opened an account at the bank on Main Street"]
 RIVER = ["I sat by the bank of the river", "They walked along the muddy bank of the stream"]
+PLAY = [
+    "The actors rehearsed a new play for the theatre .",
+    "She sat down at the piano to play a waltz .",
+    "The children ran into the garden to play with their dog .",
+]
+GAPS = ["He went to the ___ to deposit some money .", "She swam to the other ___ of the river ."]
 
 
-def demo(model: ModelOption = None) -> None:
-    """Show that the vector of "bank" depends on its sentence."""
-    from elmokit.analysis.similarity import word_similarity
+def demo(
+    model: ModelOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for a picture of two dozen banks; made if needed.")
+    ] = None,
+) -> None:
+    """Show that a word's vector depends on its sentence, and what that is good for."""
     from elmokit.elmo import Elmo
 
     elmo = Elmo.load(model)
     print(f"{elmo!r}\n")
+    _banks(elmo)
+    _neighbours(elmo)
+    if elmo.config.vocabulary_size:
+        _gaps(elmo)
+    if out is not None:
+        _picture(elmo, out)
+
+
+def _banks(elmo: Elmo) -> None:
+    """A word in sentences of two senses."""
+    from elmokit.analysis.similarity import word_similarity
+
     for name, sentences in (("money", MONEY), ("river", RIVER)):
         for number, sentence in enumerate(sentences, 1):
             (vectors,) = elmo.encode([sentence])
@@ -31,5 +61,58 @@ def demo(model: ModelOption = None) -> None:
     print_table(["layer", *groups], rows)
     print(
         "The token layer sees the word alone, as a static vector does, and cannot tell the banks "
-        "apart;\nthe LSTM layers read the sentence."
+        "apart;\nthe LSTM layers read the sentence.\n"
     )
+
+
+def _neighbours(elmo: Elmo) -> None:
+    """The nearest uses of a word in sentences of old novels."""
+    import numpy as np
+
+    from elmokit.analysis.similarity import cosine, occurrences
+
+    path = Path(__file__).parent.parent / "analysis" / "play.txt"
+    novels = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+    asked = [sentence.split() for sentence in PLAY]
+    encoded = elmo.encode([*asked, *novels], layers="top")
+    places = [occurrences(tokens, ["play"])[0] for tokens in asked]
+    found = [
+        (number, i)
+        for number, tokens in enumerate(novels)
+        for i, token in enumerate(tokens)
+        if token in ("play", "plays", "played", "playing")
+    ]
+    others = np.stack([encoded[len(asked) + number][i] for number, i in found])
+    print('The nearest uses of "play" in sentences of old novels (top layer):')
+    for tokens, vectors, place in zip(asked, encoded, places, strict=False):
+        print(f"\n  {' '.join(tokens)}")
+        cosines = cosine(vectors[place], others)
+        for best in np.argsort(-cosines)[:3]:
+            number, i = found[best]
+            print(f"    {cosines[best]:.2f}  {_around(novels[number], i)}")
+
+
+def _around(tokens: list[str], place: int, width: int = 7) -> str:
+    """Some tokens on either side of one, which is marked."""
+    start, end = max(0, place - width), place + width + 1
+    marked = [f"[{t}]" if i == place else t for i, t in enumerate(tokens)][start:end]
+    return " ".join(["…"] * (start > 0) + marked + ["…"] * (end < len(tokens)))
+
+
+def _gaps(elmo: Elmo) -> None:
+    """What fits into a gap, by both directions."""
+    print("\nWhat fits into a gap:\n")
+    for sentence in GAPS:
+        tokens = sentence.split()
+        words = elmo.substitutes(tokens, tokens.index("___"))[:6]
+        print(f"  {sentence}   {', '.join(word for word, _ in words)}")
+
+
+def _picture(elmo: Elmo, folder: Path) -> None:
+    from elmokit.analysis.scatter import BANKS, find_occurrences, read_examples
+    from elmokit.analysis.scatter_report import scatter_report
+
+    folder.mkdir(parents=True, exist_ok=True)
+    found = find_occurrences(elmo, read_examples(BANKS), "bank")
+    written = scatter_report("bank", found, layer_names(elmo)).write(folder / "banks")
+    print("\nTwo dozen banks as points: " + ", ".join(str(path) for path in written))
