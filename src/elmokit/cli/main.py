@@ -12,7 +12,9 @@ from elmokit.cli.convert import convert
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.evaluate import evaluate
+from elmokit.cli.index import index
 from elmokit.cli.info import info
+from elmokit.cli.neighbours import neighbours
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.similarity import similarity
 from elmokit.errors import ElmoKitError
@@ -24,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, embed, similarity, info, convert, pretrain, evaluate):
+for command in (demo, embed, similarity, index, neighbours, info, convert, pretrain, evaluate):
     app.command()(command)
 
 
