@@ -2,6 +2,10 @@
 
 Table 4 of the paper shows it for "play": without a context its neighbours are of all its senses,
 in a context those of one.
+
+    index = Index.open("my-index")  # which elmokit index wrote
+    found = neighbours(index, Elmo.load(), "He made a great play.", "play", k=5)
+    found.occurrences, found.words
 """
 
 from __future__ import annotations
