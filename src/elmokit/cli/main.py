@@ -12,7 +12,9 @@ from elmokit.cli.convert import convert
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.evaluate import evaluate
+from elmokit.cli.index import index
 from elmokit.cli.info import info
+from elmokit.cli.neighbours import neighbours
 from elmokit.cli.perplexity_by import perplexity_by
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.scatter import scatter
@@ -29,7 +31,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, embed, similarity, scatter, surprisal, info, convert, pretrain, evaluate, perplexity_by,
+    demo, embed, similarity, scatter, surprisal, index, neighbours, info, convert, pretrain,
+    evaluate, perplexity_by,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(wsd)

@@ -1,0 +1,87 @@
+"""``elmokit index``: the vectors of a text, to be searched."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmokit.cli.common import (
+    DeviceOption,
+    ModelOption,
+    OptionsFileOption,
+    TokenizerOption,
+    WeightFileOption,
+    open_model,
+)
+from elmokit.errors import InputError
+
+
+def index(
+    text: Annotated[
+        list[Path], typer.Argument(help="Text files or folders: plain, .gz, .xz or .zst.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    model: ModelOption = None,
+    options_file: OptionsFileOption = None,
+    weight_file: WeightFileOption = None,
+    layer: Annotated[
+        int | None, typer.Option(min=0, help="Whose vectors (0: token layer); the top if left out.")
+    ] = None,
+    tokenized: Annotated[
+        bool, typer.Option("--tokenized", help="Lines are sentences, tokens apart by white space.")
+    ] = False,
+    tokenizer: TokenizerOption = None,
+    most_per_word: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Most occurrences of a word that can be found, spread evenly over the text, so "
+            "that 'the' does not fill the index; 0 for all.",
+        ),
+    ] = 2000,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a run that was stopped.")
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Discard what a stopped run left.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the index if it is there.")] = (
+        False
+    ),
+    quantize: Annotated[
+        str | None,
+        typer.Option(
+            help="int8 on a CPU, bfloat16 on a GPU: faster for large models, nearly exact."
+        ),
+    ] = None,
+    device: DeviceOption = None,
+) -> None:
+    """Embed running text, and write an index in which elmokit neighbours searches."""
+    if tokenized and tokenizer not in (None, "whitespace"):
+        raise InputError("--tokenized means white space; leave out --tokenizer")
+
+    from elmokit.analysis.build_index import IndexOptions, build_index
+    from elmokit.data.text_files import find_files
+    from elmokit.embed.spool import spool_folder
+
+    find_files(text)  # before the model is loaded, which takes longer
+    options = IndexOptions(layer, tokenized, most_per_word, resume, restart, force)
+    tokenizer = "whitespace" if tokenized else tokenizer
+    elmo = open_model(model, options_file, weight_file, tokenizer, device, quantize)
+    try:
+        done = build_index(elmo, text, out, options)
+    except KeyboardInterrupt:
+        kept = spool_folder(out).exists()
+        hint = "; add --resume to the same command to continue" if kept else ""
+        print(f"\nelmokit: stopped{hint}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    found = done.config
+    resumed = f" ({done.resumed:,} from the run before)" if done.resumed else ""
+    print(
+        f"{out}: {found.sentences:,} sentences{resumed}, {found.tokens:,} tokens, {found.rows:,} "
+        f"of them in the graph, {done.bytes / 1e6:,.1f} MB, model {done.model_seconds:,.1f} s, "
+        f"graph {done.graph_seconds:,.1f} s"
+    )
