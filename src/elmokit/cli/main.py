@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from elmokit._version import __version__
+from elmokit.cli.change import change
 from elmokit.cli.convert import convert
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.evaluate import evaluate
+from elmokit.cli.geometry import geometry
 from elmokit.cli.info import info
 from elmokit.cli.pretrain import pretrain
+from elmokit.cli.probe import probe
 from elmokit.cli.similarity import similarity
 from elmokit.errors import ElmoKitError
 
@@ -24,8 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, embed, similarity, info, convert, pretrain, evaluate):
+for command in (demo, embed, similarity, geometry, change, info, convert, pretrain, evaluate):
     app.command()(command)
+app.add_typer(probe)
 
 
 def _print_version(wanted: bool) -> None:
