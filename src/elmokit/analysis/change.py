@@ -208,24 +208,33 @@ def change_report(
         names: What the texts are called.
         about: What else to say of the numbers.
     """
-    rows: list[list[Value]] = []
-    for c in changes:
-        measures = [*_values(c.prt), c.chance, *_values(c.apd)]
-        rows.append([c.word, c.n_old, c.n_new, *measures, None if c.prt else "too rare"])
+    rows: list[list[Value]] = [
+        [c.word, c.n_old, c.n_new, *_values(c.prt), c.chance, *_values(c.apd)] for c in changes
+    ]
     shown = [c for c in changes if c.prt][:_SHOWN]
+    rare = [c.word for c in changes if not c.prt]
+    title = f"Change of meaning from {names[0]} to {names[1]}"
+    if rare:
+        title += f"; fewer than {LEAST} times in one of them: {', '.join(rare)}"
 
     def draw(figure: Figure) -> None:
         _draw(figure, shown)
 
     return Report(
-        f"Change of meaning from {names[0]} to {names[1]}",
+        title,
         [
             *("word", "n old", "n new"),
             *("PRT", "PRT low", "PRT high", "PRT by chance"),
-            *("APD", "APD low", "APD high", "remark"),
+            *("APD", "APD low", "APD high"),
         ],
         rows,
-        {**(about or {}), "least_occurrences": LEAST, "rounds": ROUNDS, "interval": 0.95},
+        {
+            **(about or {}),
+            "least_occurrences": LEAST,
+            "too_rare": rare,
+            "rounds": ROUNDS,
+            "interval": 0.95,
+        },
         draw if shown else None,
         size=(3.4, 1.0 + 0.2 * len(shown)),
     )
@@ -266,6 +275,9 @@ def _vectors(
     elmo: Elmo, occurrences: Sequence[Occurrence], n_tokens: int, layer: str | int
 ) -> Vectors:
     """Vectors (N, D) of occurrences, the mean over the tokens of each."""
-    encoded = elmo.encode([o.tokens for o in occurrences], layer)
-    pairs = zip(encoded, occurrences, strict=True)
-    return np.stack([array[o.start : o.start + n_tokens].mean(0) for array, o in pairs])
+    # a long sentence may have many occurrences, and is read once
+    sentences = {id(o.tokens): o.tokens for o in occurrences}
+    encoded = dict(zip(sentences, elmo.encode(list(sentences.values()), layer), strict=True))
+    return np.stack(
+        [encoded[id(o.tokens)][o.start : o.start + n_tokens].mean(0) for o in occurrences]
+    )
