@@ -24,7 +24,10 @@ def test_help_is_instant():
     assert min(seconds() for _ in range(3)) < 0.5
 
 
-@pytest.mark.parametrize("command", ["demo", "embed", "similarity", "info", "convert"])
+@pytest.mark.parametrize(
+    "command",
+    ["demo", "embed", "similarity", "probe", "geometry", "change", "info", "convert"],
+)
 def test_every_command_has_help_without_torch(command):
     code = (
         "import sys; sys.argv[0] = 'elmokit'\n"

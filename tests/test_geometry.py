@@ -200,10 +200,10 @@ def test_published_figures_are_shown_for_three_layers():
         assert layer.self_similarity_adjusted == pytest.approx(adjusted)
         adjusted = layer.intra_sentence - layer.anisotropy
         assert layer.intra_sentence_adjusted == pytest.approx(adjusted)
-    report = geometry_report(GeometryResult(list(PUBLISHED), 9, 3, 2), ["a", "b", "c"])
+    report = geometry_report(GeometryResult(list(PUBLISHED), 9, 3, 2))
     assert report.shown()[0][1:] == ["0.008", "0.157", "0.136"] * 2
-    report = geometry_report(GeometryResult(list(PUBLISHED[:2]), 9, 3, 2), ["a", "b"])
-    assert report.columns == ["measure", "a", "b"]
+    report = geometry_report(GeometryResult(list(PUBLISHED[:2]), 9, 3, 2))
+    assert report.columns == ["measure", "layer 0", "layer 1"]
 
 
 def test_command(cli, tiny_folder, tmp_path):
@@ -216,7 +216,7 @@ def test_command(cli, tiny_folder, tmp_path):
     values = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
     assert [row["measure"] for row in values["rows"]] == list(NAMES)
     assert values["tokens"] == 80
-    assert values["rows"][1]["published 1"] == 0.744
+    assert values["rows"][1]["ELMo 1"] == 0.744
     assert len(np.unique(imread(tmp_path / "x.png").reshape(-1, 4), axis=0)) > 10
     again = cli("geometry", path, "-m", tiny_folder, "--max-tokens", 80)
     assert done.stdout.startswith(again.stdout)

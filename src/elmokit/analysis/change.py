@@ -224,7 +224,7 @@ def change_report(
         title,
         [
             *("word", "n old", "n new"),
-            *("PRT", "PRT low", "PRT high", "PRT by chance"),
+            *("PRT", "PRT low", "PRT high", "PRT chance"),
             *("APD", "APD low", "APD high"),
         ],
         rows,
@@ -252,10 +252,10 @@ def _draw(figure: Figure, changes: Sequence[WordChange]) -> None:
     _dots(left, [c.prt for c in changes if c.prt], COLOURS[0], "o")
     _dots(right, [c.apd for c in changes if c.apd], COLOURS[1], "s")
     left.scatter(
-        [c.chance for c in changes], places, marker="|", color=COLOURS[6], label="by chance, 95%"
+        [c.chance for c in changes], places, marker="|", color=COLOURS[6], label="PRT by chance"
     )
-    left.set_xlabel("PRT")
-    right.set_xlabel("APD")
+    left.set_xlabel("PRT, 95% interval")
+    right.set_xlabel("APD, 95% interval")
     left.set_yticks(places, [c.word for c in changes])
     left.invert_yaxis()
     left.set_xlim(left=0)

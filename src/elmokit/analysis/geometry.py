@@ -52,33 +52,31 @@ class Geometry:
     """Less that of as many random occurrences."""
     variance_along: float
     """Share of the variance about a word's mean along that component, mean over words."""
-    variance_along_adjusted: float
 
 
 NAMES = (
     "anisotropy",
     "self-similarity",
-    "self-similarity, adjusted",
-    "intra-sentence similarity",
-    "intra-sentence, adjusted",
+    "self-similarity adj",
+    "intra-sentence",
+    "intra-sentence adj",
     "static share",
-    "static share, adjusted",
+    "static share adj",
     "variance along it",
-    "variance along it, adjusted",
 )
 """What the fields of :class:`Geometry` are called in tables."""
 
 _NAN = float("nan")
 PUBLISHED = (
-    Geometry(0.008, 1.0, 0.992, 0.318, 0.310, _NAN, _NAN, _NAN, _NAN),
-    Geometry(0.157, 0.744, 0.587, 0.582, 0.425, _NAN, _NAN, 0.033, 0.030),
-    Geometry(0.136, 0.642, 0.506, 0.621, 0.485, _NAN, _NAN, 0.039, 0.035),
+    Geometry(0.008, 1.0, 0.992, 0.318, 0.310, _NAN, _NAN, _NAN),
+    Geometry(0.157, 0.744, 0.587, 0.582, 0.425, _NAN, _NAN, 0.033),
+    Geometry(0.136, 0.642, 0.506, 0.621, 0.485, _NAN, _NAN, 0.039),
 )
 """The original ELMo on sentences of SemEval's STS tasks 2012 to 2016, by layer.
 
 Means of the tables in the folder elmo of the article's program, github.com/kawine/contextual: of
-1,000 sentences, and of 6,875 words for self-similarity and variance. That program takes 1,000
-random occurrences to adjust the variance, where here there are as many as the word has.
+1,000 sentences, and of 6,875 words for self-similarity and variance. To adjust the variance, 0.003
+and 0.004, those of 1,000 random occurrences, are taken off there.
 """
 
 
@@ -145,11 +143,12 @@ def measure(
     shares = []
     for word in counted:
         own = order[ends[word - 1] if word else 0 : ends[word]]
+        # few vectors have a large share along some direction, whatever they are
         others = rng.choice(len(vectors), len(own), replace=False)
-        shares.append((*static_share(vectors[own]), *static_share(vectors[others])))
+        shares.append((*static_share(vectors[own]), static_share(vectors[others])[0]))
         if bar is not None:
             bar.advance(1)
-    share, along, random_share, random_along = np.array(shares).reshape(-1, 4).T
+    share, along, random_share = np.array(shares).reshape(-1, 3).T
     return Geometry(
         cone,
         mean(alike),
@@ -159,7 +158,6 @@ def measure(
         mean(share),
         mean(share - random_share),
         mean(along),
-        mean(along - random_along),
     )
 
 
@@ -250,20 +248,12 @@ def mean(values: Vectors) -> float:
     return float(known.mean()) if len(known) else _NAN
 
 
-def geometry_report(
-    result: GeometryResult, layer_names: Sequence[str], about: dict[str, Any] | None = None
-) -> Report:
-    """A table of measures by layers, and pictures of four.
-
-    Args:
-        result: What was measured.
-        layer_names: Names of the layers.
-        about: What else to say of the numbers.
-    """
-    columns, shown = list(layer_names), list(result.layers)
-    published = PUBLISHED if len(shown) == len(PUBLISHED) else ()
-    columns += [f"published {number}" for number in range(len(published))]
-    shown += published
+def geometry_report(result: GeometryResult, about: dict[str, Any] | None = None) -> Report:
+    """A table of measures by layers, and pictures of four; about adds to what is said of them."""
+    published = PUBLISHED if len(result.layers) == len(PUBLISHED) else ()
+    columns = [f"layer {number}" for number in range(len(result.layers))]
+    columns += [f"ELMo {number}" for number in range(len(published))]
+    shown = [*result.layers, *published]
     rows: list[list[Value]] = [
         [name, *values] for name, *values in zip(NAMES, *map(astuple, shown), strict=True)
     ]
@@ -273,7 +263,8 @@ def geometry_report(
 
     return Report(
         f"Geometry of {result.n_tokens:,} vectors in {result.n_sentences:,} sentences; "
-        f"{result.n_words:,} words in {LEAST_CONTEXTS} sentences or more",
+        f"{result.n_words:,} words in {LEAST_CONTEXTS} sentences or more"
+        + ("; ELMo: published figures" if published else ""),
         ["measure", *columns],
         rows,
         {
@@ -282,7 +273,7 @@ def geometry_report(
             "sentences": result.n_sentences,
             "words": result.n_words,
             "least_contexts": LEAST_CONTEXTS,
-            "published": "Ethayarajh (2019), the original ELMo on sentences of STS 2012-2016; "
+            "ELMo": "Ethayarajh (2019), the original ELMo on sentences of STS 2012-2016; "
             "means of the tables at github.com/kawine/contextual",
         },
         draw,
@@ -301,25 +292,28 @@ _PANELS = {
 def _draw(figure: Figure, layers: Sequence[Geometry], published: Sequence[Geometry]) -> None:
     from elmokit.analysis.figures import COLOURS, MARKERS
 
-    lines = (("this model", layers, "-"), ("ELMo, published", published, "--"))
-    panels = figure.subplots(2, 2, sharex=True).flat
-    for axes, (field, title) in zip(panels, _PANELS.items(), strict=True):
-        for number, (label, measured, style) in enumerate(lines):
+    lines = [("this model", layers, "-"), ("ELMo, published", published, "--")]
+    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    for axes, (field, title) in zip(panels.flat, _PANELS.items(), strict=True):
+        for number, (label, measured, style) in enumerate(lines[: 2 if published else 1]):
             axes.plot(
                 range(len(measured)),
                 [getattr(layer, field) for layer in measured],
                 style,
                 color=COLOURS[number],
                 marker=MARKERS[number],
+                markersize=4,
                 label=label,
+                clip_on=False,
             )
         axes.set_title(title)
         axes.set_xticks(range(len(layers)))
-        axes.set_ylim(min(0, axes.get_ylim()[0]), max(1, axes.get_ylim()[1]))
-    figure.supxlabel("layer", fontsize=8)
-    handles, labels = axes.get_legend_handles_labels()
-    shown = 2 if published else 1
-    figure.legend(handles[:shown], labels[:shown], loc="outside lower center", ncols=2)
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(0, low), max(1, high))
+    for axes in panels[1]:
+        axes.set_xlabel("layer")
+    handles = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2)
 
 
 def _sums(vectors: Vectors, groups: Groups) -> npt.NDArray[np.float64]:

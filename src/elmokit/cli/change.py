@@ -44,7 +44,8 @@ def change(
     """Print how far words differ in meaning between two texts, the most changed first.
 
     PRT is the cosine distance of a word's mean vectors in the two texts, APD the mean distance of
-    its occurrences, each with a 95% interval. A PRT below that "by chance" is no change.
+    its occurrences, each with a 95% interval. A PRT below "PRT chance" may be mere chance; that of
+    few occurrences is large without any change.
     """
     check_out(out)
     from elmokit.analysis.change import change as compare

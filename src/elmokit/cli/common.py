@@ -75,7 +75,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*columns[:1], title=title or None, box=SIMPLE, title_justify="left")
+    padding = (0, 1) if len(columns) < 9 else 0  # many columns need the room
+    table = Table(
+        *columns[:1], title=title or None, box=SIMPLE, title_justify="left", padding=padding
+    )
     for name in columns[1:]:
         table.add_column(name, justify="right", overflow="fold")
     for row in rows:

@@ -17,7 +17,6 @@ from elmokit.cli.common import (
     WeightFileOption,
     check_out,
     give,
-    layer_names,
     open_model,
 )
 
@@ -54,4 +53,4 @@ def geometry(
         "text": str(text),
         "seed": seed,
     }
-    give(geometry_report(measure(elmo, sentences, seed), layer_names(elmo), about), out)
+    give(geometry_report(measure(elmo, sentences, seed), about), out)
