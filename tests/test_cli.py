@@ -26,7 +26,8 @@ def test_help_is_instant():
 
 @pytest.mark.parametrize(
     "command",
-    "demo embed similarity scatter surprisal index neighbours info convert perplexity-by".split(),
+    "demo embed similarity scatter surprisal index neighbours probe geometry change info convert "
+    "perplexity-by wsd".split(),
 )
 def test_every_command_has_help_without_torch(command):
     code = (

@@ -30,6 +30,9 @@ TokenizerOption = Annotated[
         "the model's own if left out."
     ),
 ]
+TokenizedOption = Annotated[
+    bool, typer.Option("--tokenized", help="Lines are sentences, tokens apart by white space.")
+]
 DeviceOption = Annotated[
     str | None, typer.Option(help="cpu, cuda or cuda:N; a GPU where there is one if left out.")
 ]
@@ -72,12 +75,29 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*columns[:1], title=title or None, box=SIMPLE, title_justify="left")
+    padding = (0, 1) if len(columns) < 9 else 0  # many columns need the room
+    table = Table(
+        *columns[:1], title=title or None, box=SIMPLE, title_justify="left", padding=padding
+    )
     for name in columns[1:]:
         table.add_column(name, justify="right", overflow="fold")
     for row in rows:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
+
+
+def check_out(out: Path | None) -> None:
+    """Find out before the work, not after it, that its result cannot be written."""
+    if out is None:
+        return
+    from importlib.util import find_spec
+
+    from elmokit.errors import MissingExtraError, OutputError
+
+    if not out.parent.is_dir():
+        raise OutputError(f"cannot write {out}: its folder does not exist; make it first")
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "plots", "Pictures")
 
 
 def give(report: Report, out: Path | None) -> None:

@@ -8,15 +8,18 @@ from typing import Annotated
 import typer
 
 from elmokit._version import __version__
+from elmokit.cli.change import change
 from elmokit.cli.convert import convert
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.evaluate import evaluate
+from elmokit.cli.geometry import geometry
 from elmokit.cli.index import index
 from elmokit.cli.info import info
 from elmokit.cli.neighbours import neighbours
 from elmokit.cli.perplexity_by import perplexity_by
 from elmokit.cli.pretrain import pretrain
+from elmokit.cli.probe import probe
 from elmokit.cli.scatter import scatter
 from elmokit.cli.similarity import similarity
 from elmokit.cli.surprisal import surprisal
@@ -31,10 +34,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, embed, similarity, scatter, surprisal, index, neighbours, info, convert, pretrain,
-    evaluate, perplexity_by,
+    demo, embed, similarity, scatter, surprisal, index, neighbours, geometry, change, info, convert,
+    pretrain, evaluate, perplexity_by,
 ):  # fmt: skip
     app.command()(command)
+app.add_typer(probe)
 app.add_typer(wsd)
 
 

@@ -1,0 +1,270 @@
+"""What a linear classifier finds in each layer, beside what it could merely learn by heart.
+
+As in the paper's table 6: a softmax layer on the frozen vectors of one layer tells the tag of each
+token. A probe may also just remember words; the control task of Hewitt and Liang (2019) shows how
+much of that there is. There each word has a random tag, the same wherever it stands, which nothing
+but memory can give. Selectivity is the accuracy less that of the control task.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from elmokit.analysis.conll import TaggedWords
+from elmokit.analysis.linear import LinearProbe, standardise, train_probe
+from elmokit.analysis.report import Report, Value
+from elmokit.elmo import Elmo
+from elmokit.errors import InputError
+from elmokit.progress import DelayedProgress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MIX, ALL, LIST = "learned mix", "all side by side", "list of words"
+"""Rows of the table beside the layers."""
+
+_AT_ONCE = 2048  # sentences
+_HELD_OUT = 10  # one sentence of so many decides when to stop
+
+
+@dataclass(frozen=True)
+class ProbeScore:
+    """Accuracies in per cent."""
+
+    accuracy: float
+    control: float
+    """That of the control task."""
+
+    @property
+    def selectivity(self) -> float:
+        """How much of the accuracy is more than memory."""
+        return self.accuracy - self.control
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What probes found."""
+
+    layers: list[ProbeScore]
+    """One a layer, the token layer first."""
+    mix: ProbeScore
+    """Of a mix of all layers with learned weights."""
+    all: ProbeScore
+    """Of all layers side by side, as one long vector."""
+    list: ProbeScore
+    """Of no vectors at all: a list of words with the tag each has most often."""
+    shares: Sequence[float]
+    """How much of the mix each layer is."""
+    tags: Sequence[str]
+    n_train: int
+    """Tokens of the text to train on, a tenth of whose sentences decide when to stop."""
+    n_dev: int
+    """Tokens tested."""
+    unseen: float
+    """Share of those whose word is not in the text to train on."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Tags to be told: those of the text, or the control task's."""
+
+    train: Tensor
+    dev: Tensor
+
+
+def probe(
+    elmo: Elmo, train: Sequence[TaggedWords], dev: Sequence[TaggedWords], seed: int = 0
+) -> ProbeResult:
+    """Train and test a probe on every layer, on their mix, and on all of them side by side.
+
+    Args:
+        elmo: The model.
+        train: Sentences to train on, at least two.
+        dev: Sentences to test; they have no part in the training.
+        seed: Of the sentences held out, the control task's tags and the order of tokens.
+    """
+    rng = np.random.default_rng(seed)
+    held_out = _held_out(train, rng)
+    (words, names), (dev_words, dev_names) = _tagged(train), _tagged(dev)
+    tags = sorted(set(names))
+    numbers = {tag: number for number, tag in enumerate(tags)}
+    known = torch.tensor([numbers[tag] for tag in names])
+    asked = torch.tensor([numbers.get(tag, -1) for tag in dev_names])  # a new tag is never found
+    control = control_tags(words + dev_words, known, rng)
+    tasks = [_Task(known, asked), _Task(control[: len(words)], control[len(words) :])]
+    vectors, dev_vectors = _vectors(elmo, train), _vectors(elmo, dev)
+    standardise(vectors, dev_vectors)
+    choices = [slice(k, k + 1) for k in range(elmo.n_layers)] + [slice(None)] * 2
+    scores: list[ProbeScore] = []
+    shares: list[float] = []
+    with DelayedProgress("training probes", len(choices) * len(tasks), "probes") as bar:
+        for row, layers in enumerate(choices):
+            right = []
+            for task in tasks:
+                trained: LinearProbe = train_probe(
+                    vectors[:, layers],
+                    task.train.to(vectors.device),
+                    held_out.to(vectors.device),
+                    len(tags),
+                    mixed=row == elmo.n_layers,
+                    seed=seed,
+                )
+                asked = task.dev.to(vectors.device)
+                right.append(trained.accuracy(dev_vectors[:, layers], asked))
+                shares = shares or trained.shares() or []
+                bar.advance(1)
+            scores.append(ProbeScore(*right))
+    listed = [most_frequent(words, task.train, dev_words, task.dev) for task in tasks]
+    return ProbeResult(
+        layers=scores[: elmo.n_layers],
+        mix=scores[-2],
+        all=scores[-1],
+        list=ProbeScore(*listed),
+        shares=shares,
+        tags=tags,
+        n_train=len(words),
+        n_dev=len(dev_words),
+        unseen=len([word for word in dev_words if word not in set(words)]) / len(dev_words),
+    )
+
+
+def control_tags(words: Sequence[str], tags: Tensor, rng: np.random.Generator) -> Tensor:
+    """The control task's tags (N,) of N words: each word has one, as frequent as in the real tags.
+
+    Args:
+        words: N words.
+        tags: Real tags, for their frequencies.
+        rng: Draws a tag for each distinct word.
+    """
+    kinds = sorted(set(words))
+    shares = np.bincount(tags.numpy()) / len(tags)
+    drawn = dict(zip(kinds, rng.choice(len(shares), len(kinds), p=shares).tolist(), strict=True))
+    return torch.tensor([drawn[word] for word in words])
+
+
+def most_frequent(words: Sequence[str], tags: Tensor, asked: Sequence[str], right: Tensor) -> float:
+    """Per cent right where a word gets the tag it has most often, a new one the commonest of all.
+
+    Args:
+        words: Words known.
+        tags: Their tags (N,).
+        asked: Words tested.
+        right: Their tags.
+    """
+    counts: dict[str, Counter[int]] = defaultdict(Counter)
+    for word, tag in zip(words, tags.tolist(), strict=True):
+        counts[word][tag] += 1
+    best = {word: count.most_common(1)[0][0] for word, count in counts.items()}
+    commonest = int(tags.bincount().argmax())
+    given = torch.tensor([best.get(word, commonest) for word in asked])
+    return 100 * (given == right).double().mean().item()
+
+
+def sample(sentences: Sequence[TaggedWords], most: int | None, seed: int) -> list[TaggedWords]:
+    """At most so many sentences, drawn by chance, in their old order."""
+    if most is None or len(sentences) <= most:
+        return list(sentences)
+    chosen = np.random.default_rng(seed).choice(len(sentences), most, replace=False)
+    return [sentences[i] for i in np.sort(chosen)]
+
+
+def probe_report(
+    result: ProbeResult, layer_names: Sequence[str], about: dict[str, Any] | None = None
+) -> Report:
+    """A table and bars; about adds to what is said of the numbers."""
+    named = dict(zip(layer_names, result.layers, strict=True))
+    named |= {MIX: result.mix, ALL: result.all, LIST: result.list}
+    rows: list[list[Value]] = [[n, s.accuracy, s.control, s.selectivity] for n, s in named.items()]
+
+    def draw(figure: Figure) -> None:
+        _draw(figure, named)
+
+    return Report(
+        f"Linear probes: {len(result.tags)} tags, accuracy in per cent on {result.n_dev:,} tokens, "
+        f"{result.n_train:,} to train on",
+        ["vectors", "accuracy", "control accuracy", "selectivity"],
+        rows,
+        {
+            **(about or {}),
+            "train_tokens": result.n_train,
+            "dev_tokens": result.n_dev,
+            "unseen_words": result.unseen,
+            "mix_shares": list(result.shares),
+            "tags": list(result.tags),
+        },
+        draw,
+        size=(3.4, 0.6 + 0.42 * len(rows)),
+        digits=2,
+    )
+
+
+def _draw(figure: Figure, scores: dict[str, ProbeScore]) -> None:
+    from elmokit.analysis.figures import COLOURS
+
+    axes = figure.subplots()
+    places = np.arange(len(scores))
+    kinds = (
+        ("tags", [s.accuracy for s in scores.values()], COLOURS[0], -0.2),
+        ("control task", [s.control for s in scores.values()], COLOURS[7], 0.2),
+    )
+    for label, values, colour, shift in kinds:
+        bars = axes.barh(places + shift, values, 0.4, color=colour, label=label)
+        axes.bar_label(bars, fmt="%.1f", padding=2, fontsize=7)
+    axes.set_yticks(places, list(scores))
+    axes.invert_yaxis()
+    axes.set_xlim(0, 115)  # room for the numbers
+    axes.set_xticks(range(0, 101, 20))
+    axes.set_xlabel("accuracy, per cent")
+    figure.legend(loc="outside upper right", ncols=2)
+
+
+def _tagged(sentences: Sequence[TaggedWords]) -> tuple[list[str], list[str]]:
+    """All words that have a tag, and their tags."""
+    pairs = [
+        (word, tag)
+        for sentence in sentences
+        for word, tag in zip(sentence.words, sentence.tags, strict=True)
+        if tag is not None
+    ]
+    return [word for word, _ in pairs], [tag for _, tag in pairs]
+
+
+def _held_out(sentences: Sequence[TaggedWords], rng: np.random.Generator) -> Tensor:
+    """True (N,) for tagged tokens of one sentence in ten, chosen by chance."""
+    counts = np.array([sum(tag is not None for tag in s.tags) for s in sentences])
+    usable = np.flatnonzero(counts)
+    if len(usable) < 2:
+        raise InputError(
+            "a probe needs two sentences with tags to train on, one of them to decide when to "
+            f"stop, and there is only {len(usable)}; give more text"
+        )
+    chosen = rng.choice(usable, max(1, len(usable) // _HELD_OUT), replace=False)
+    return torch.from_numpy(np.repeat(np.isin(np.arange(len(counts)), chosen), counts))
+
+
+def _vectors(elmo: Elmo, sentences: Sequence[TaggedWords]) -> Tensor:
+    """Vectors (N, K, D) of all tagged tokens, in float16, on the model's device."""
+    n_tokens = sum(tag is not None for s in sentences for tag in s.tags)
+    found: npt.NDArray[np.float16] = np.empty((n_tokens, elmo.n_layers, elmo.dim), np.float16)
+    row = 0
+    with DelayedProgress("embedding", len(sentences), "sentences") as bar:
+        for start in range(0, len(sentences), _AT_ONCE):
+            some = sentences[start : start + _AT_ONCE]
+            texts = [s.words for s in some]
+            for sentence, layers in zip(
+                some, elmo.encode(texts, "all", dtype=np.float16, progress=False), strict=True
+            ):
+                tagged = np.array([tag is not None for tag in sentence.tags], bool)
+                n = int(tagged.sum())
+                found[row : row + n] = layers[:, tagged].transpose(1, 0, 2)
+                row += n
+            bar.advance(len(some))
+    return torch.from_numpy(found).to(elmo.device)

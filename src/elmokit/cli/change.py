@@ -1,0 +1,73 @@
+"""``elmokit change``: words that mean something else in another text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elmokit.cli.common import (
+    DeviceOption,
+    ModelOption,
+    OptionsFileOption,
+    OutOption,
+    TokenizedOption,
+    TokenizerOption,
+    WeightFileOption,
+    check_out,
+    give,
+    open_model,
+)
+
+
+def change(
+    old: Annotated[Path, typer.Argument(help="Text file or folder: plain, .gz, .xz or .zst.")],
+    new: Annotated[Path, typer.Argument(help="The same, to compare it with.")],
+    words: Annotated[str, typer.Option(help="Words or phrases, apart by commas.")],
+    layer: Annotated[
+        str,
+        typer.Option(help="top (which tells senses apart best), average, mix, or a number from 0."),
+    ] = "top",
+    most: Annotated[
+        int, typer.Option(min=5, help="Most occurrences of a word in a text, drawn by chance.")
+    ] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed, the same numbers.")] = 0,
+    tokenized: TokenizedOption = False,
+    tokenizer: TokenizerOption = None,
+    model: ModelOption = None,
+    options_file: OptionsFileOption = None,
+    weight_file: WeightFileOption = None,
+    device: DeviceOption = None,
+    out: OutOption = None,
+) -> None:
+    """Print how far words differ in meaning between two texts, the most changed first.
+
+    PRT is the cosine distance of a word's mean vectors in the two texts, APD the mean distance of
+    its occurrences, each with a 95% interval. A PRT below "PRT chance" may be mere chance; that of
+    few occurrences is large without any change.
+    """
+    check_out(out)
+    from elmokit.analysis.change import change as compare
+    from elmokit.analysis.change import change_report
+
+    elmo = open_model(model, options_file, weight_file, tokenizer, device)
+    found = compare(
+        elmo,
+        old,
+        new,
+        [word.strip() for word in words.split(",")],
+        layer=int(layer) if layer.lstrip("-").isdecimal() else layer,
+        most=most,
+        tokenized=tokenized,
+        seed=seed,
+    )
+    about = {
+        "model": str(elmo.source or elmo.format),
+        "old": str(old),
+        "new": str(new),
+        "layer": layer,
+        "most": most,
+        "seed": seed,
+    }
+    give(change_report(found, (old.name, new.name), about), out)

@@ -1,0 +1,227 @@
+"""Change of meaning: the measures by hand, what is drawn by chance, the command."""
+
+import json
+
+import numpy as np
+import pytest
+
+from elmokit.analysis.change import (
+    Estimate,
+    WordChange,
+    apd,
+    bootstrap,
+    by_chance,
+    change,
+    change_report,
+    find_occurrences,
+    interval,
+    prt,
+)
+from elmokit.analysis.similarity import cosine
+from elmokit.errors import InputError
+
+OLD = "".join(f"The cell of prison {i} is small .\nA Cell , he said\n\n" for i in range(20))
+NEW = "".join(f"Blood cell number {i} was seen\nThey call my cell phone\n" for i in range(30))
+
+
+@pytest.fixture
+def texts(tmp_path):
+    (tmp_path / "old.txt").write_text(OLD + "rare word\n", encoding="utf-8")
+    (tmp_path / "new.txt").write_text(NEW, encoding="utf-8")
+    return tmp_path / "old.txt", tmp_path / "new.txt"
+
+
+# measures
+
+
+def test_prt_by_hand():
+    a, b = np.array([[1.0, 0], [3, 0]]), np.array([[0.0, 1], [0, 5]])
+    assert prt(a, b) == pytest.approx(1)
+    assert prt(a, a[::-1]) == pytest.approx(0)
+    assert prt(a, -a) == pytest.approx(2)
+    assert prt(a, np.array([[1.0, 1]])) == pytest.approx(1 - np.sqrt(0.5))
+
+
+def test_apd_by_hand():
+    a, b = np.array([[1.0, 0], [3, 0]]), np.array([[0.0, 1], [0, 5]])
+    assert apd(a, b) == pytest.approx(1)
+    assert apd(a, 2 * a) == pytest.approx(0)
+    both = np.concatenate([a, b])
+    assert apd(both, both) == pytest.approx(0.5)  # half of all pairs are at right angles
+
+
+def test_measures_of_random_vectors():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(1, 1, (7, 5)), rng.normal(0.5, 1, (4, 5))
+    pairs = [1 - cosine(x, y) for x in a for y in b]
+    assert apd(a, b) == pytest.approx(np.mean(pairs))
+    assert prt(a, b) == pytest.approx(1 - cosine(a.mean(0), b.mean(0)))
+
+
+def test_bootstrap_draws_occurrences():
+    """Of one occurrence each there is nothing to draw; of two, the four cases there are."""
+    rng = np.random.default_rng(0)
+    a, b = np.array([[1.0, 0]]), np.array([[1.0, 1]])
+    prts, apds = bootstrap(a, b, rng, rounds=10)
+    assert prts == pytest.approx(np.full(10, prt(a, b)))
+    assert apds == pytest.approx(np.full(10, apd(a, b)))
+    two = np.array([[1.0, 0], [0, 1]])
+    _, apds = bootstrap(two, np.array([[1.0, 0]]), rng, rounds=4000)
+    shares = [np.isclose(apds, value).mean() for value in (0, 0.5, 1)]
+    assert shares == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
+
+
+def test_intervals_hold_the_mean_of_the_measure():
+    """In about 95 of 100 samples; so few rounds and samples leave some room."""
+    rng = np.random.default_rng(0)
+    centre = rng.normal(0, 1, (2, 8))
+
+    def draw():
+        return centre[0] + rng.normal(0, 1, (40, 8)), centre[1] + rng.normal(0, 1, (30, 8))
+
+    expected = np.mean([prt(*draw()) for _ in range(1000)])
+    held = 0
+    for _ in range(150):
+        a, b = draw()
+        found = interval(prt(a, b), bootstrap(a, b, rng, rounds=200)[0])
+        assert found.low <= found.value <= found.high
+        held += found.low <= expected <= found.high
+    assert 0.88 <= held / 150 <= 1
+
+
+def test_interval_stays_within_what_can_be():
+    found = interval(0.01, np.linspace(0, 0.2, 100))
+    assert found.low == 0
+    assert found.high == pytest.approx(0.105, abs=0.01)
+
+
+def test_by_chance():
+    """About one word in twenty that has not changed is above it; one that has, always."""
+    rng = np.random.default_rng(0)
+    above = 0
+    for _ in range(100):
+        a, b = rng.normal(1, 1, (2, 20, 8))
+        above += prt(a, b) > by_chance(a, b, rng, rounds=200)
+    assert above <= 12
+    a, b = rng.normal(1, 1, (20, 8)), rng.normal(-1, 1, (20, 8))
+    assert prt(a, b) > by_chance(a, b, rng)
+
+
+# texts
+
+
+def test_occurrences(tiny, texts):
+    import random
+
+    phrases = {"cell": ["cell"], "cell phone": ["cell", "phone"], "no": ["no"]}
+    found = find_occurrences(tiny, texts[1], phrases, 10, False, random.Random(0))
+    assert [found[word].seen for word in phrases] == [60, 30, 0]
+    assert len(found["cell"].items) == 10
+    for o in found["cell phone"].items:
+        assert o.tokens[o.start : o.start + 2] == ["cell", "phone"]
+    old = find_occurrences(tiny, texts[0], phrases, 100, True, random.Random(0))
+    assert {o.tokens[o.start] for o in old["cell"].items} == {"cell", "Cell"}
+
+
+def test_changed_words_first_and_rare_ones_last(tiny, texts):
+    old, new = texts
+    found = change(tiny, old, new, ["the", "rare", "cell", "cell"])
+    assert [(c.word, c.n_old, c.n_new) for c in found] == [
+        ("cell", 40, 60),
+        ("the", 20, 0),
+        ("rare", 1, 0),
+    ]
+    assert found[0].prt.value > found[0].chance
+    assert found[1].prt is found[1].apd is found[1].chance is None
+    assert found == change(tiny, old, new, ["the", "rare", "cell"])
+
+
+def test_no_change_between_a_text_and_itself(tiny, texts):
+    (found,) = change(tiny, texts[1], texts[1], ["cell"])
+    assert found.prt.value == pytest.approx(0, abs=1e-6)
+    assert found.prt.value < found.chance
+    (token,) = change(tiny, texts[1], texts[1], ["cell"], layer=0)
+    assert token.apd.value == pytest.approx(0, abs=1e-5)  # the token layer knows no context
+
+
+def test_most_and_layers(tiny, texts):
+    results = [
+        change(tiny, *texts, ["cell"], layer=layer, most=10)[0]
+        for layer in ("top", 2, "average", "mix")
+    ]
+    assert results[0] == results[1]
+    assert results[2].prt != results[0].prt
+    assert results[0].n_new == 60  # all are counted
+    for layer, message in (("all", "one number"), (3, "from 0 to 2"), ("last", "from 0 to 2")):
+        with pytest.raises(InputError, match=message):
+            change(tiny, *texts, ["cell"], layer=layer)
+
+
+# the report and the command
+
+
+def test_report(tmp_path):
+    one = WordChange("a", 10, 1200, Estimate(0.5, 0.4, 0.6), 0.1, Estimate(0.9, 0.8, 1.0))
+    report = change_report([one, WordChange("b", 1, 2)])
+    assert report.shown() == [
+        ["a", "10", "1,200", "0.500", "0.400", "0.600", "0.100", "0.900", "0.800", "1.000"],
+        ["b", "1", "2", *[""] * 7],
+    ]
+    assert report.title.endswith("fewer than 5 times in one of them: b")
+    assert report.about["too_rare"] == ["b"]
+    assert change_report([WordChange("b", 1, 2)]).draw is None
+    many = change_report([one] * 200)
+    assert many.size[1] < 12
+    many.write(tmp_path / "x")
+
+
+def test_command(cli, tiny_folder, texts, tmp_path):
+    from matplotlib.image import imread
+
+    arguments = ["change", *texts, "--words", "the, cell, cell phone", "-m", tiny_folder]
+    done = cli(*arguments, "--out", tmp_path / "x")
+    assert done.returncode == 0, done.stderr
+    values = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
+    assert [row["word"] for row in values["rows"]] == ["cell", "the", "cell phone"]
+    assert (values["layer"], values["most"]) == ("top", 500)
+    assert len(np.unique(imread(tmp_path / "x.png").reshape(-1, 4), axis=0)) > 10
+    assert done.stdout.startswith(cli(*arguments).stdout)
+
+
+def test_very_long_text(cli, tiny_folder, tmp_path):
+    path = tmp_path / "long"
+    path.write_text("word " * 4000, encoding="utf-8")  # one sentence
+    done = cli("change", path, path, "--words", "word", "--most", 5, "-m", tiny_folder)
+    assert done.returncode == 0, done.stderr
+    assert "4,000" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [(b"", "there is no word in"), (b"caf\xe9", "is not UTF-8")]
+)
+def test_mistakes_in_files(cli, tiny_folder, texts, tmp_path, text, message):
+    path = tmp_path / "wrong"
+    path.write_bytes(text)
+    done = cli("change", texts[0], path, "--words", "cell", "-m", tiny_folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_other_mistakes(cli, tiny_folder, texts, tmp_path):
+    for arguments, message in (
+        ([texts[0], tmp_path / "no", "--words", "cell"], "there is no file"),
+        ([*texts, "--words", ""], "a word to look for is empty"),
+        ([*texts, "--words", "cell,,the"], "a word to look for is empty"),
+        ([*texts, "--words", "cell", "--layer", "7"], "numbers from 0 to 2"),
+        ([*texts, "--words", "cell", "--out", tmp_path / "no" / "x"], "does not exist"),
+    ):
+        done = cli("change", *arguments, "-m", tiny_folder)
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_one_word(cli, tiny_folder, texts, tmp_path):
+    (tmp_path / "one").write_text("cell", encoding="utf-8")
+    done = cli("change", texts[0], tmp_path / "one", "--words", "cell", "-m", tiny_folder)
+    assert done.returncode == 0
+    assert "fewer than 5 times in one of them: cell" in " ".join(done.stdout.split())
