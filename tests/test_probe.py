@@ -207,7 +207,7 @@ def test_memory_can_do_the_control_task_of_known_words(tiny):
     ]
     result = probe(tiny, sentences[:30], sentences[30:])
     assert result.layers[0].accuracy == result.layers[0].control == 100
-    assert result.list.accuracy == result.list.control == 100
+    assert result.word_list.accuracy == result.word_list.control == 100
     assert result.layers[0].selectivity == 0
     assert (result.n_train, result.n_dev, result.unseen) == (120, 40, 0)
     assert result.tags == ["T0", "T1", "T2"]
@@ -220,7 +220,9 @@ def test_words_without_a_tag_are_read_but_not_asked_for(tiny):
     asked = [TaggedWords(["red", "of"], ["A", None]), TaggedWords(["new"], ["C"])]
     result = probe(tiny, known, asked)
     assert (result.n_train, result.n_dev, result.unseen) == (8, 2, 0.5)
-    assert result.list.accuracy == 50  # the tag C is not known
+    assert result.word_list.accuracy == 50  # the tag C is not known
+    with pytest.raises(InputError, match="no word of the text to test"):
+        probe(tiny, known, [TaggedWords(["of"], [None])])
 
 
 def test_sample():

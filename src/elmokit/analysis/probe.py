@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from elmokit.analysis.conll import TaggedWords
-from elmokit.analysis.linear import LinearProbe, standardise, train_probe
+from elmokit.analysis.linear import standardise, train_probe
 from elmokit.analysis.report import Report, Value
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
@@ -57,13 +57,13 @@ class ProbeResult:
     """One a layer, the token layer first."""
     mix: ProbeScore
     """Of a mix of all layers with learned weights."""
-    all: ProbeScore
+    side_by_side: ProbeScore
     """Of all layers side by side, as one long vector."""
-    list: ProbeScore
+    word_list: ProbeScore
     """Of no vectors at all: a list of words with the tag each has most often."""
-    shares: Sequence[float]
-    """How much of the mix each layer is."""
-    tags: Sequence[str]
+    shares: list[float]
+    """How much of the mix each layer is, all being brought to variance 1."""
+    tags: list[str]
     n_train: int
     """Tokens of the text to train on, a tenth of whose sentences decide when to stop."""
     n_dev: int
@@ -94,6 +94,8 @@ def probe(
     rng = np.random.default_rng(seed)
     held_out = _held_out(train, rng)
     (words, names), (dev_words, dev_names) = _tagged(train), _tagged(dev)
+    if not dev_words:
+        raise InputError("no word of the text to test has a tag; give one with tags")
     tags = sorted(set(names))
     numbers = {tag: number for number, tag in enumerate(tags)}
     known = torch.tensor([numbers[tag] for tag in names])
@@ -102,38 +104,52 @@ def probe(
     tasks = [_Task(known, asked), _Task(control[: len(words)], control[len(words) :])]
     vectors, dev_vectors = _vectors(elmo, train), _vectors(elmo, dev)
     standardise(vectors, dev_vectors)
-    choices = [slice(k, k + 1) for k in range(elmo.n_layers)] + [slice(None)] * 2
+    scores, shares = _train_all(vectors, dev_vectors, tasks, held_out, len(tags), seed)
+    seen = set(words)
+    listed = [most_frequent(words, task.train, dev_words, task.dev) for task in tasks]
+    return ProbeResult(
+        layers=scores[: elmo.n_layers],
+        mix=scores[-2],
+        side_by_side=scores[-1],
+        word_list=ProbeScore(*listed),
+        shares=shares,
+        tags=tags,
+        n_train=len(words),
+        n_dev=len(dev_words),
+        unseen=sum(word not in seen for word in dev_words) / len(dev_words),
+    )
+
+
+def _train_all(
+    vectors: Tensor,
+    dev_vectors: Tensor,
+    tasks: Sequence[_Task],
+    held_out: Tensor,
+    n_tags: int,
+    seed: int,
+) -> tuple[list[ProbeScore], list[float]]:
+    """Scores of probes on vectors (N, K, D), of each layer, the mix and all; shares of the mix."""
+    device, n_layers = vectors.device, vectors.shape[1]
+    choices = [slice(k, k + 1) for k in range(n_layers)] + [slice(None)] * 2
     scores: list[ProbeScore] = []
     shares: list[float] = []
     with DelayedProgress("training probes", len(choices) * len(tasks), "probes") as bar:
         for row, layers in enumerate(choices):
             right = []
             for task in tasks:
-                trained: LinearProbe = train_probe(
+                trained = train_probe(
                     vectors[:, layers],
-                    task.train.to(vectors.device),
-                    held_out.to(vectors.device),
-                    len(tags),
-                    mixed=row == elmo.n_layers,
+                    task.train.to(device),
+                    held_out.to(device),
+                    n_tags,
+                    mixed=row == n_layers,
                     seed=seed,
                 )
-                asked = task.dev.to(vectors.device)
-                right.append(trained.accuracy(dev_vectors[:, layers], asked))
+                right.append(trained.accuracy(dev_vectors[:, layers], task.dev.to(device)))
                 shares = shares or trained.shares() or []
                 bar.advance(1)
             scores.append(ProbeScore(*right))
-    listed = [most_frequent(words, task.train, dev_words, task.dev) for task in tasks]
-    return ProbeResult(
-        layers=scores[: elmo.n_layers],
-        mix=scores[-2],
-        all=scores[-1],
-        list=ProbeScore(*listed),
-        shares=shares,
-        tags=tags,
-        n_train=len(words),
-        n_dev=len(dev_words),
-        unseen=len([word for word in dev_words if word not in set(words)]) / len(dev_words),
-    )
+    return scores, shares
 
 
 def control_tags(words: Sequence[str], tags: Tensor, rng: np.random.Generator) -> Tensor:
@@ -181,7 +197,7 @@ def probe_report(
 ) -> Report:
     """A table and bars; about adds to what is said of the numbers."""
     named = dict(zip(layer_names, result.layers, strict=True))
-    named |= {MIX: result.mix, ALL: result.all, LIST: result.list}
+    named |= {MIX: result.mix, ALL: result.side_by_side, LIST: result.word_list}
     rows: list[list[Value]] = [[n, s.accuracy, s.control, s.selectivity] for n, s in named.items()]
 
     def draw(figure: Figure) -> None:
@@ -197,8 +213,8 @@ def probe_report(
             "train_tokens": result.n_train,
             "dev_tokens": result.n_dev,
             "unseen_words": result.unseen,
-            "mix_shares": list(result.shares),
-            "tags": list(result.tags),
+            "mix_shares": result.shares,
+            "tags": result.tags,
         },
         draw,
         size=(3.4, 0.6 + 0.42 * len(rows)),
