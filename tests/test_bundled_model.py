@@ -77,5 +77,6 @@ def test_perplexity_on_held_out_text(en):
     if not folder:
         pytest.skip("ELMOKIT_TEST_DATA is not set: no held-out text to score")
     lines = read_lines(Path(folder) / "data" / "en" / "enwiki-2015.test.txt.xz")
-    sentences = [s for line in islice(lines, 40) for s in split_sentences(line)][:150]
-    assert en.perplexity(sentences).mean < 75
+    # one sentence of every so-manieth paragraph, as articles differ
+    sentences = [split_sentences(line)[0] for line in islice(lines, 0, None, 12) if line.strip()]
+    assert en.perplexity(sentences[:200]).mean < 65
