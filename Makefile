@@ -6,6 +6,7 @@
 PYTHON ?= python3
 PIP_ARGS ?=
 VENV ?= .venv
+TEST_PROCESSES ?= 2
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
 
@@ -14,8 +15,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
 
+# several processes of one thread each: most tests are too small for two threads
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
