@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from elmokit import Elmo
-from elmokit.analysis.bands import banded_perplexity, bands_report, read_sentences
+from elmokit.analysis.bands import banded_perplexity, bands_report
+from elmokit.analysis.texts import read_sentences
 from elmokit.text.vocabulary import Vocabulary
 from test_similarity_report import n_colours
 

@@ -20,9 +20,8 @@ from elmokit.analysis.geometry import (
     measure,
     self_similarity,
     static_share,
-    unit,
 )
-from elmokit.analysis.similarity import cosine
+from elmokit.analysis.similarity import cosine, unit
 from elmokit.analysis.texts import Reservoir, sample_sentences, sentences_of
 from elmokit.errors import InputError
 

@@ -15,8 +15,9 @@ from elmokit import Elmo
 from elmokit.analysis import build_index as building
 from elmokit.analysis.build_index import IndexOptions, build_index
 from elmokit.analysis.graph import Graph, build_graph, choose_rows
-from elmokit.analysis.index import NAMES, Index, digest, nearest, unit
+from elmokit.analysis.index import NAMES, Index, digest, nearest
 from elmokit.analysis.neighbours import mark, neighbours, report
+from elmokit.analysis.similarity import unit
 from elmokit.errors import FormatError, InputError, MissingExtraError, OutputError
 
 WORDS = "the a cat dog sat ran on mat play plays great team river bank money".split()

@@ -55,10 +55,17 @@ def new_folder(path: Path, overwrite: bool, own_names: Collection[str]) -> Itera
 
 def write_text(path: Path, text: str) -> None:
     """Write a file of UTF-8 under another name, then rename it."""
-    temporary = _beside(path)
+    with new_file(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A temporary name with the same suffix, renamed to the path when all went well."""
+    temporary = path.with_name(f".{uuid.uuid4().hex[:8]}.{path.name}")
     try:
         with clear_errors(path):
-            temporary.write_text(text, encoding="utf-8")
+            yield temporary
             os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +12,10 @@ import numpy.typing as npt
 
 from elmokit.analysis.figures import COLOURS, MARKERS
 from elmokit.analysis.report import Report, Value
-from elmokit.data.text_files import find_files, read_lines
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
 from elmokit.inference.scoring import Score
 from elmokit.progress import DelayedProgress
-from elmokit.text.sentences import split_sentences
 from elmokit.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -75,22 +72,6 @@ class BandedPerplexity:
     ranks: Bands
     whole: Bands
     """Two bands: tokens, and sentence marks."""
-
-
-def read_sentences(elmo: Elmo, paths: Sequence[Path], tokenized: bool) -> Iterator[list[str]]:
-    """Tokens of every sentence of some text files or folders; none is empty.
-
-    Args:
-        elmo: The model whose tokenizer splits them.
-        paths: The files.
-        tokenized: Whether each line is one sentence, its tokens apart by white space.
-    """
-    for path in find_files(paths):
-        for line in read_lines(path):
-            sentences = [line] if tokenized else split_sentences(line)
-            for sentence in sentences:
-                if tokens := sentence.split() if tokenized else elmo.tokenize(sentence):
-                    yield tokens
 
 
 def banded_perplexity(

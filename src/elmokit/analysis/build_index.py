@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from elmokit.analysis.graph import Graph, build_graph, choose_rows
-from elmokit.analysis.index import FILES, NAMES, VERSION, IndexConfig, digest, unit
-from elmokit.data.text_files import find_files, read_lines
+from elmokit.analysis.index import FILES, NAMES, VERSION, IndexConfig, digest
+from elmokit.analysis.similarity import unit
+from elmokit.analysis.texts import read_sentences
+from elmokit.data.text_files import find_files
 from elmokit.elmo import Elmo
 from elmokit.embed.spool import Layout, Spool, spool_folder
 from elmokit.errors import InputError, OutputError
 from elmokit.files import clear_errors
 from elmokit.formats import DEFAULT_MODEL, bundled_models
 from elmokit.progress import DelayedProgress
-from elmokit.text.sentences import split_sentences
-from elmokit.text.tokenizers import get_tokenizer
 
 PROBE = ("the", "bank", ".")
 """Words whose vectors tell whether a model is the one an index was made with."""
@@ -165,23 +165,11 @@ def _embed(elmo: Elmo, files: list[Path], spool: Spool, layer: int, tokenized: b
     """Append the unit vectors of all sentences that are not done yet to the spool."""
     size = sum(path.stat().st_size for path in files)
     with DelayedProgress("embedding", size, "bytes") as bar:
-        sentences = _sentences(elmo, files, tokenized, bar.advance)
+        sentences = read_sentences(elmo, files, tokenized, bar.advance)
         for window in _windows(_skip_done(sentences, spool), _WINDOW_BYTES // (4 * elmo.dim)):
             arrays = elmo.encode(window, layer, progress=False)
             texts = ["\n".join(tokens) for tokens in window]
             spool.append(texts, [unit(array).astype("<f2") for array in arrays])
-
-
-def _sentences(
-    elmo: Elmo, files: list[Path], tokenized: bool, advance: Callable[[int], None]
-) -> Iterator[list[str]]:
-    """The tokens of every sentence that has any."""
-    tokenizer = get_tokenizer("whitespace") if tokenized else elmo.tokenizer
-    for path in files:
-        for line in read_lines(path, advance):
-            for sentence in [line] if tokenized else split_sentences(line):
-                if tokens := tokenizer(sentence):
-                    yield tokens
 
 
 def _skip_done(sentences: Iterator[list[str]], spool: Spool) -> Iterator[list[str]]:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.analysis.geometry import Vectors, unit
+from elmokit.analysis.geometry import Vectors
 from elmokit.analysis.report import Report, Value
-from elmokit.analysis.similarity import cosine
+from elmokit.analysis.similarity import cosine, unit
 from elmokit.analysis.texts import Reservoir, read_paragraphs, sentences_of
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elmokit.analysis.report import Report, Value
+from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
 from elmokit.progress import DelayedProgress
@@ -234,12 +235,6 @@ def frequent_words(words: Groups, sentences: Groups) -> Groups:
     """The words, by number, that stand in :data:`LEAST_CONTEXTS` sentences or more."""
     pairs = np.unique(np.stack([words, sentences]), axis=1)
     return np.flatnonzero(np.bincount(pairs[0]) >= LEAST_CONTEXTS).astype(np.int64)
-
-
-def unit(vectors: Vectors) -> Vectors:
-    """Vectors (N, D) at length 1; zeros stay zeros."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(lengths == 0, 1, lengths)
 
 
 def mean(values: Vectors) -> float:

@@ -255,13 +255,6 @@ def digest(tokens: Sequence[str]) -> int:
     return int.from_bytes(hashlib.blake2b(joined, digest_size=8).digest(), "little")
 
 
-def unit(vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Vectors (…, D) at length 1; zeros stay zeros."""
-    wide = vectors.astype(np.float32, copy=False)
-    lengths = np.linalg.norm(wide, axis=-1, keepdims=True)
-    return np.asarray(wide / np.maximum(lengths, 1e-12), np.float32)
-
-
 def _not_there(folder: Path) -> str:
     if folder.with_name(folder.name + ".partial").is_dir():
         return (

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from elmokit.analysis.build_index import PROBE
-from elmokit.analysis.index import Index, unit
+from elmokit.analysis.index import Index
 from elmokit.analysis.report import Report
-from elmokit.analysis.similarity import occurrences
+from elmokit.analysis.similarity import occurrences, unit
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
 

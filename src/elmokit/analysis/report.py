@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmokit.errors import OutputError
-from elmokit.files import clear_errors
+from elmokit.files import new_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,13 +71,8 @@ class Report:
         written = []
         for suffix, write in self._writers().items():
             target = stem.with_name(stem.name + suffix)
-            new = stem.with_name(f".{stem.name}.new{suffix}")
-            try:
-                with clear_errors(target):
-                    write(new)
-                    new.replace(target)
-            finally:
-                new.unlink(missing_ok=True)
+            with new_file(target) as new:
+                write(new)
             written.append(target)
         return written
 

@@ -85,12 +85,12 @@ def token_pairs(elmo: Elmo, first: Text, second: Text) -> TokenPairs:
             f"sentences of {len(a):,} and {len(b):,} tokens make too many pairs for a picture; "
             f"give shorter ones, {_MOST_PAIRS:,} pairs at most"
         )
-    vectors = [_unit(v) for v in elmo.encode([a, b], layers="all")]
+    vectors = [unit(v) for v in elmo.encode([a, b], layers="all")]
     return TokenPairs(a, b, vectors[0] @ vectors[1].swapaxes(1, 2))
 
 
-def _unit(vectors: Floats) -> Floats:
-    """Vectors (…, D) of length 1; zero stays zero."""
+def unit(vectors: Floats) -> Floats:
+    """Vectors (…, D) at length 1; zeros stay zeros."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.where(lengths == 0, 1, lengths)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -59,6 +59,26 @@ def sentences_of(elmo: Elmo, paragraph: str, tokenized: bool = False) -> list[li
         return [paragraph.split()]
     sentences = (elmo.tokenize(sentence) for sentence in split_sentences(paragraph))
     return [tokens for tokens in sentences if tokens]
+
+
+def read_sentences(
+    elmo: Elmo,
+    paths: Sequence[Path],
+    tokenized: bool = False,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Iterator[list[str]]:
+    """Tokens of every sentence of some text files or folders; none is empty.
+
+    Args:
+        elmo: The model whose tokenizer splits them.
+        paths: The files.
+        tokenized: Whether each line is one sentence, its tokens apart by white space.
+        advance: Told now and then how many more bytes were read.
+    """
+    for path in find_files(paths):
+        for line in read_lines(path, advance):
+            if line.strip():
+                yield from sentences_of(elmo, line, tokenized)
 
 
 def sample_sentences(

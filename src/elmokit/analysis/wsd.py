@@ -6,7 +6,6 @@ the sense whose average is nearest, and the first sense of WordNet where none wa
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,10 +18,11 @@ import numpy.typing as npt
 from elmokit.analysis.figures import COLOURS
 from elmokit.analysis.report import Report, Value
 from elmokit.analysis.senses import TaggedSentence, Target
+from elmokit.analysis.similarity import unit
 from elmokit.analysis.wordnet import WordNet
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, InputError
-from elmokit.files import clear_errors
+from elmokit.files import new_file
 from elmokit.progress import DelayedProgress
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SenseVectors:
     vectors: Vectors
     """(K, layers, D), of length 1."""
     model: str = ""
-    """What tells the model apart that made them."""
+    """Checksum of the model that made them."""
 
     def __post_init__(self) -> None:
         self._row = {key: row for row, key in enumerate(self.keys)}
@@ -63,7 +63,7 @@ class SenseVectors:
                 sums[row] += vector
         if not rows:
             raise InputError("no word of the text has a sense; give a tagged text")
-        return cls(list(rows), _unit(sums[: len(rows)]), fingerprint(elmo))
+        return cls(list(rows), unit(sums[: len(rows)]), elmo.checkpoint().checksum())
 
     def nearest(
         self, vector: Vectors, candidates: Sequence[str], layer: int
@@ -86,7 +86,7 @@ class SenseVectors:
 
     def check(self, elmo: Elmo) -> None:
         """An error where another model made them."""
-        if self.model not in ("", fingerprint(elmo)):
+        if self.model not in ("", elmo.checkpoint().checksum()):
             raise InputError(
                 "the sense vectors were made by another model; give that one with --model, or make "
                 "new ones with elmokit wsd train"
@@ -94,25 +94,20 @@ class SenseVectors:
 
     def save(self, path: Path) -> None:
         """Write to an npz file, in float16."""
-        new = path.with_name(f".{path.name}.new.npz")
-        try:
-            with clear_errors(path):
-                np.savez(
-                    new,
-                    keys=np.array(self.keys),
-                    vectors=self.vectors.astype(np.float16),
-                    model=np.array(self.model),
-                )
-                new.replace(path)
-        finally:
-            new.unlink(missing_ok=True)
+        with new_file(path) as new, new.open("wb") as file:
+            np.savez(
+                file,
+                keys=np.array(self.keys),
+                vectors=self.vectors.astype(np.float16),
+                model=np.array(self.model),
+            )
 
     @classmethod
     def load(cls, path: Path) -> SenseVectors:
         """Read what :meth:`save` wrote."""
         try:
             with np.load(path) as stored:
-                vectors = _unit(stored["vectors"].astype(np.float32))
+                vectors = unit(stored["vectors"].astype(np.float32))
                 return cls(stored["keys"].tolist(), vectors, str(stored["model"]))
         except (OSError, KeyError, ValueError, EOFError) as error:
             raise FormatError(
@@ -241,15 +236,6 @@ def tag(
     return result
 
 
-def fingerprint(elmo: Elmo) -> str:
-    """What tells one model from another: a hash of some of its weights."""
-    found = hashlib.sha256()
-    for name, tensor in sorted(elmo.bilm.state_dict().items()):
-        found.update(f"{name} {tuple(tensor.shape)}".encode())
-        found.update(tensor.flatten()[:: max(1, tensor.numel() // 1000)].cpu().numpy().tobytes())
-    return found.hexdigest()[:16]
-
-
 def _occurrences(
     elmo: Elmo, sentences: Iterable[TaggedSentence]
 ) -> Iterable[tuple[Target, Vectors]]:
@@ -260,7 +246,7 @@ def _occurrences(
             layers = elmo.encode([s.tokens for s in some], "all", progress=False)
             for sentence, array in zip(some, layers, strict=True):
                 for target in sentence.targets:
-                    yield target, _unit(array[:, target.start : target.end].mean(1))
+                    yield target, unit(array[:, target.start : target.end].mean(1))
             bar.advance(len(some))
 
 
@@ -271,8 +257,3 @@ _FUNCTION_WORDS = frozenset(
     "and or but if so than then not no nor am is are was were be been being do does did have has "
     "had will would can could may might must shall should".split()
 )
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.asarray(vectors / np.maximum(lengths, 1e-12), np.float32)

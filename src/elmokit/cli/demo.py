@@ -69,6 +69,7 @@ def _neighbours(elmo: Elmo) -> None:
     """The nearest uses of a word in sentences of old novels."""
     import numpy as np
 
+    from elmokit.analysis.neighbours import mark
     from elmokit.analysis.similarity import cosine, occurrences
 
     path = Path(__file__).parent.parent / "analysis" / "play.txt"
@@ -89,14 +90,7 @@ def _neighbours(elmo: Elmo) -> None:
         cosines = cosine(vectors[place], others)
         for best in np.argsort(-cosines)[:3]:
             number, i = found[best]
-            print(f"    {cosines[best]:.2f}  {_around(novels[number], i)}")
-
-
-def _around(tokens: list[str], place: int, width: int = 7) -> str:
-    """Some tokens on either side of one, which is marked."""
-    start, end = max(0, place - width), place + width + 1
-    marked = [f"[{t}]" if i == place else t for i, t in enumerate(tokens)][start:end]
-    return " ".join(["…"] * (start > 0) + marked + ["…"] * (end < len(tokens)))
+            print(f"    {cosines[best]:.2f}  {mark(novels[number], i, 7)}")
 
 
 def _gaps(elmo: Elmo) -> None:

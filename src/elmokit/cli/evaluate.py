@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import DeviceOption
+from elmokit.cli.common import DeviceOption, TokenizedOption
 
 
 def evaluate(
@@ -15,9 +15,7 @@ def evaluate(
     text: Annotated[
         list[Path], typer.Argument(help="Text files or folders: plain, .gz, .xz or .zst.")
     ],
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="Lines are sentences, tokens apart by white space.")
-    ] = False,
+    tokenized: TokenizedOption = False,
     tokenizer: Annotated[
         str | None, typer.Option(help="The run's or model's own if left out.")
     ] = None,

@@ -12,6 +12,7 @@ from elmokit.cli.common import (
     DeviceOption,
     ModelOption,
     OptionsFileOption,
+    TokenizedOption,
     TokenizerOption,
     WeightFileOption,
     open_model,
@@ -30,9 +31,7 @@ def index(
     layer: Annotated[
         int | None, typer.Option(min=0, help="Whose vectors (0: token layer); the top if left out.")
     ] = None,
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="Lines are sentences, tokens apart by white space.")
-    ] = False,
+    tokenized: TokenizedOption = False,
     tokenizer: TokenizerOption = None,
     most_per_word: Annotated[
         int,

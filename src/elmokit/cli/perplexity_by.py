@@ -11,6 +11,7 @@ from elmokit.cli.common import (
     DeviceOption,
     ModelOption,
     OutOption,
+    TokenizedOption,
     TokenizerOption,
     give,
     open_model,
@@ -24,9 +25,7 @@ def perplexity_by(
     max_tokens: Annotated[
         int | None, typer.Option(help="Stop after so many tokens; the whole text if left out.")
     ] = None,
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="Lines are sentences, tokens apart by white space.")
-    ] = False,
+    tokenized: TokenizedOption = False,
     out: OutOption = None,
     model: ModelOption = None,
     tokenizer: TokenizerOption = None,
@@ -37,7 +36,8 @@ def perplexity_by(
     Positions count from the beginning of the sentence for both directions. Ranks are places in the
     model's vocabulary, which begins with the most frequent words.
     """
-    from elmokit.analysis.bands import banded_perplexity, bands_report, read_sentences
+    from elmokit.analysis.bands import banded_perplexity, bands_report
+    from elmokit.analysis.texts import read_sentences
 
     elmo = open_model(model, tokenizer=tokenizer, device=device)
     found = banded_perplexity(elmo, read_sentences(elmo, text, tokenized), max_tokens)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from elmokit.cli.common import DeviceOption
+from elmokit.cli.common import DeviceOption, TokenizedOption
 from elmokit.errors import InputError
 
 
@@ -34,9 +34,7 @@ def pretrain(
             "out, or with --init-from the model's own."
         ),
     ] = None,
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="Lines are sentences, tokens apart by white space.")
-    ] = False,
+    tokenized: TokenizedOption = False,
     vocabulary_size: Annotated[int | None, typer.Option(help="Most words of the softmax.")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same run.")] = None,
     setting: Annotated[
