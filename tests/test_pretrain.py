@@ -606,6 +606,7 @@ def in_two_processes(*commands):
     finally:
         for process in started:
             process.kill()
+            process.communicate()  # closes what it wrote to
     assert [process.returncode for process in started] == [0, 0], errors
 
 

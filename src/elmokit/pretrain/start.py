@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -97,14 +97,14 @@ def pretrain(
         if process.is_first and not resume:
             folder.keep_base(base)
             quiet(_summary(used, base, train, process))
-        trainer = Trainer(used, base, train, held_out, folder, process)
-        if resume:
-            trainer.resume()
-            if process.is_first:
-                folder.keep_recipe(recipe, start)
-            quiet(f"resuming at step {trainer.progress.step:,}")
-        with Reporter(folder, quiet, process.is_first) as reporter:
-            return trainer.run(reporter)
+        with closing(Trainer(used, base, train, held_out, folder, process)) as trainer:
+            if resume:
+                trainer.resume()
+                if process.is_first:
+                    folder.keep_recipe(recipe, start)
+                quiet(f"resuming at step {trainer.progress.step:,}")
+            with Reporter(folder, quiet, process.is_first) as reporter:
+                return trainer.run(reporter)
 
 
 def _resumed(folder: RunFolder, recipe: Recipe | None, start: Start) -> tuple[Recipe, Start]:

@@ -123,6 +123,14 @@ class Trainer:
         self._autocast = precision == "bfloat16"
         self._stop = threading.Event()
 
+    def close(self) -> None:
+        """Let go of what is shared with the other processes, while their group still exists.
+
+        What PyTorch keeps of the group would otherwise be freed with the trainer, by a thread that
+        holds Python's lock and waits for another, which may be waiting for that lock.
+        """
+        self._runs = self.model
+
     # Running
 
     def run(self, reporter: Reporter) -> Evaluation | None:
