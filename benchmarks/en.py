@@ -21,9 +21,10 @@ from cpu import HERE, make_sentences, matrix_flops, processor, tokens_per_second
 
 import elmokit
 from elmokit import Elmo
+from elmokit.analysis.sense_vectors import SenseVectors
 from elmokit.analysis.senses import read_raganato, read_semcor
 from elmokit.analysis.wordnet import WordNet
-from elmokit.analysis.wsd import SenseVectors, evaluate
+from elmokit.analysis.wsd import evaluate
 from elmokit.formats import DEFAULT_MODEL
 from elmokit.pretrain.score import evaluate_model
 
@@ -85,21 +86,25 @@ def speed(model: str) -> list[str]:
 
 
 def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:
-    """F1 by layer of 1-nearest-neighbour senses, the first sense where none was seen."""
+    """F1 by layer of 1-nearest-neighbour senses, the first sense where none was seen.
+
+    The last column is that of all hints together (``elmokit wsd train --occurrences``).
+    """
     elmo, inventory = Elmo.load(model), WordNet(wordnet)
-    vectors = SenseVectors.train(elmo, read_semcor(semcor))
-    layers = [*(f"layer {k}" for k in range(elmo.n_layers)), "mix"]
+    vectors = SenseVectors.train(elmo, list(read_semcor(semcor)), keep=True)
+    layers = [*(f"layer {k}" for k in range(elmo.n_layers)), "mix", "combined"]
     lines = [
-        "Word senses, F1, by the nearest average of SemCor's occurrences:",
+        "Word senses, F1, by the nearest average of SemCor's occurrences; in the last column "
+        "combined with the votes of the ten nearest ones and the words that explain a sense:",
         "",
         "| | words | first sense | " + " | ".join(layers) + " |",
         "|---|---|---|" + "---|" * len(layers),
     ]
     for name in SETS:
         texts = read_raganato(wsd / name / f"{name}.data.xml", wsd / name / f"{name}.gold.key.txt")
-        scores, first = evaluate(elmo, vectors, inventory, texts)
-        shown = " | ".join(f"{score.f1:.1f}" for score in scores)
-        lines.append(f"| {name} | {first.n:,} | {first.f1:.1f} | {shown} |")
+        found = evaluate(elmo, vectors, inventory, texts)
+        shown = " | ".join(f"{x:.1f}" for x in (*found.layers, found.mix, found.combined or 0))
+        lines.append(f"| {name} | {found.n:,} | {found.first:.1f} | {shown} |")
     return lines
 
 

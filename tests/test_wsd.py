@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from elmokit.analysis.sense_vectors import Combination, Glosses, SenseVectors
 from elmokit.analysis.senses import TaggedSentence, Target, read_raganato, read_semcor
 from elmokit.analysis.wordnet import WordNet
-from elmokit.analysis.wsd import SenseVectors, evaluate
+from elmokit.analysis.wsd import evaluate
 from elmokit.errors import FormatError, InputError
 
 SEMCOR = """<contextfile concordance=brown>
@@ -92,39 +93,125 @@ def sentence(text, *keys):
 MONEY, RIVER = "bank%1:14:00::", "bank%1:17:01::"
 
 
+TRAIN = [
+    sentence("deposit money in the bank now", MONEY),
+    sentence("take money from the bank today", MONEY),
+    sentence("the bank of the river", RIVER),
+]
+
+
+def of_bank(elmo, tagged):
+    """The vector of the word, (layers, D)."""
+    return elmo.encode([tagged.tokens], "all")[0][:, tagged.targets[0].start]
+
+
+def length_1(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
 def test_nearest_average(tiny, senses, tmp_path):
-    train = [
-        sentence("deposit money in the bank now", MONEY),
-        sentence("take money from the bank today", MONEY),
-        sentence("the bank of the river", RIVER),
-    ]
-    vectors = SenseVectors.train(tiny, train)
+    vectors = SenseVectors.train(tiny, TRAIN)
     assert sorted(vectors.keys) == [MONEY, RIVER]
-    layers = [tiny.encode(s.tokens and [s.tokens], "all")[0][:, s.targets[0].start] for s in train]
-    unit = [v / np.linalg.norm(v, axis=-1, keepdims=True) for v in layers]
-    mean = unit[0] + unit[1]
-    mean /= np.linalg.norm(mean, axis=-1, keepdims=True)
+    mean = length_1(of_bank(tiny, TRAIN[0]) + of_bank(tiny, TRAIN[1]))
     np.testing.assert_allclose(vectors.vectors[vectors.keys.index(MONEY)], mean, atol=1e-5)
-    # each sentence is nearest to its own average, but in the token layer all are alike
-    by_layer, first = evaluate(tiny, vectors, senses, train)
-    assert [score.f1 for score in by_layer[1:]] == [100, 100, 100]  # and the mix
-    assert first.f1 == pytest.approx(100 / 3)
-    assert first.n == 3
-    assert by_layer[0].seen == 1
-    vectors.save(tmp_path / "senses.npz")
-    again = SenseVectors.load(tmp_path / "senses.npz")
-    assert again.keys == vectors.keys
-    np.testing.assert_allclose(again.vectors, vectors.vectors, atol=1e-3)
-    (tmp_path / "senses.npz").write_bytes(b"broken")
-    with pytest.raises(FormatError, match="holds no sense vectors"):
-        SenseVectors.load(tmp_path / "senses.npz")
+    # each sentence is nearest to its own average; in the token layer all are alike, and the first
+    # sense of WordNet is taken
+    scores = evaluate(tiny, vectors, senses, TRAIN)
+    assert scores.layers == pytest.approx([100 / 3, 100, 100])
+    assert scores.mix == 100
+    assert scores.first == pytest.approx(100 / 3)
+    assert (scores.n, scores.seen, scores.combined) == (3, 1, None)
+    # a sentence not seen before
+    new = sentence("a bank by the river", RIVER)
+    cosines = (vectors.vectors * length_1(of_bank(tiny, new))).sum(-1)  # (senses, layers)
+    for layer in (1, 2):
+        nearest = vectors.nearest(of_bank(tiny, new), [RIVER, MONEY], layer)
+        assert nearest == (
+            vectors.keys[cosines[:, layer].argmax()],
+            pytest.approx(cosines[:, layer].max()),
+        )
+
+
+def test_stored(tiny, tmp_path):
+    path = tmp_path / "senses.npz"
+    for keep in (False, True):
+        vectors = SenseVectors.train(tiny, TRAIN, keep)
+        vectors.save(path)
+        again = SenseVectors.load(path)
+        assert again.keys == vectors.keys
+        assert again.counts.tolist() == [2, 1]
+        np.testing.assert_allclose(again.vectors, vectors.vectors, atol=1e-3)
+        assert (again.occurrences is None) == (not keep)
+    np.testing.assert_array_equal(again.occurrences, vectors.occurrences)
+    whole = path.read_bytes()
+    for broken in (b"broken", whole[: len(whole) // 2], b""):
+        path.write_bytes(broken)
+        with pytest.raises(FormatError, match="is not a whole file of sense vectors"):
+            SenseVectors.load(path)
+    with pytest.raises(FormatError, match="there is no file"):
+        SenseVectors.load(tmp_path / "none")
+
+
+def test_likeliest_sense():
+    """Votes, averages and glosses, by hand."""
+    east, north = np.float32([1, 0]), np.float32([0, 1])
+    north_east = (east + north) / np.float32(np.sqrt(2))
+    vectors = SenseVectors(
+        ["a", "b"],
+        np.stack([north_east, north])[:, None],
+        np.array([2, 1]),
+        np.stack([east, north, north_east]).astype(np.float16),  # two of a, then one of b
+    )
+
+    def ask(top, how, glosses=None, candidates=("a", "b")):
+        return vectors.likeliest(top[None], candidates, glosses or {}, how)
+
+    near = np.float32([0.6, 0.8])  # cosines to the three: 0.6, 0.8, 0.99
+    one = Combination(k=1, sharpness=1.0, average=0.0, gloss=0.0)
+    assert ask(near, one) == ("b", pytest.approx(1.0))
+    votes = np.exp(np.array([0.6, 0.8, 0.99]))
+    all_three = Combination(k=3, sharpness=1.0, average=0.0, gloss=0.0)
+    assert ask(near, all_three) == ("a", pytest.approx(votes[:2].sum() / votes.sum(), rel=1e-3))
+    by_average = Combination(k=1, sharpness=1.0, average=9.0, gloss=0.0)  # 0.99 against 0.8
+    assert ask(near, by_average)[0] == "a"
+    by_gloss = Combination(k=1, sharpness=1.0, average=0.0, gloss=9.0)
+    assert ask(near, by_gloss, {"a": near, "b": east})[0] == "a"
+    assert ask(near, by_gloss, {"a": near})[0] == "b"  # not both have one
+    assert ask(near, one, candidates=["c"]) is None
+
+
+def test_combined(tiny, wordnet_folder):
+    vectors = SenseVectors.train(tiny, TRAIN, keep=True)
+    scores = evaluate(tiny, vectors, WordNet(wordnet_folder), TRAIN)
+    found = [vectors.likeliest(of_bank(tiny, s), [RIVER, MONEY], {})[0] for s in TRAIN]
+    right = [key in s.targets[0].keys for key, s in zip(found, TRAIN, strict=True)]
+    assert scores.combined == pytest.approx(100 * sum(right) / 3)
+
+
+def test_glosses(tiny, wordnet_folder):
+    """The mean over the words of the gloss, the lemma before them, the examples left out."""
+    found = Glosses(tiny, WordNet(wordnet_folder)).of([RIVER, MONEY, RIVER])
+    assert list(found) == [RIVER]  # the only one that has a gloss
+    (vectors,) = tiny.encode([["bank", ":", "sloping", "land"]], layers=2)
+    mean = length_1(length_1(vectors[2:]).mean(0))
+    np.testing.assert_allclose(found[RIVER], mean, atol=1e-5)
+
+
+def test_several_right_senses_and_unknown_words(tiny, senses):
+    """As the official scorer: any of the right senses will do, and a wrong lemma is an error."""
+    vectors = SenseVectors.train(tiny, TRAIN)
+    either = sentence("the bank of the river", MONEY, RIVER)
+    unknown = TaggedSentence(["the", "xyz"], [Target(1, 2, "xyz", "NOUN", keys=("xyz%1:00:00::",))])
+    scores = evaluate(tiny, vectors, senses, [either, unknown])
+    assert scores.layers == [50, 50, 50]
+    assert (scores.first, scores.seen, scores.n) == (50, 0.5, 2)
 
 
 def test_first_sense_where_nothing_was_seen(tiny, senses):
-    vectors = SenseVectors.train(tiny, [sentence("a bank", "other%1:00:00::")])
-    by_layer, first = evaluate(tiny, vectors, senses, [sentence("the bank", RIVER)])
-    assert first.f1 == by_layer[2].f1 == 100
-    assert by_layer[0].seen == 0
+    vectors = SenseVectors.train(tiny, [sentence("a bank", "other%1:00:00::")], keep=True)
+    scores = evaluate(tiny, vectors, senses, [sentence("the bank", RIVER)])
+    assert [scores.first, *scores.layers, scores.mix, scores.combined] == [100] * 6
+    assert scores.seen == 0
     with pytest.raises(InputError, match="no word of the text has a sense"):
         SenseVectors.train(tiny, [])
     with pytest.raises(InputError, match="right sense"):
@@ -168,9 +255,13 @@ def test_commands(cli, tiny_folder, wordnet_folder, tmp_path):
         "<s snum=2><wf>the</wf><wf lemma=bank lexsn=1:17:01::>bank</wf><wf>of</wf></s>"
     )
     senses = tmp_path / "senses.npz"
-    done = cli("wsd", "train", files.parent, "--out", senses, "-m", tiny_folder)
+    train = ["wsd", "train", files.parent, "-m", tiny_folder, "--occurrences", "--out"]
+    done = cli(*train, senses)
     assert done.returncode == 0, done.stderr
-    assert "2 senses" in done.stdout
+    assert "2 senses by 2 occurrences" in done.stdout
+    done = cli(*train, tmp_path)
+    assert done.returncode == 2
+    assert "give a file in a folder that exists" in done.stderr
     (tmp_path / "a.data.xml").write_text(DATA)
     (tmp_path / "a.gold.key.txt").write_text("t0 river_bank%1:17:00::\nt1 bank%1:17:01::\n")
     test = ["wsd", "test", senses, tmp_path / "a.data.xml", "--wordnet", wordnet_folder]
@@ -179,7 +270,7 @@ def test_commands(cli, tiny_folder, wordnet_folder, tmp_path):
     (row,) = json.loads((tmp_path / "scores.json").read_text())["rows"]
     assert row["F1"] == "a"
     assert row["words"] == 2
-    assert set(row) > {"first sense", "token layer", "LSTM layer 2", "mix"}
+    assert set(row) > {"first sense", "token layer", "LSTM layer 2", "mix", "combined"}
     assert (tmp_path / "scores.png").stat().st_size > 5000
     done = cli(
         "wsd", "tag", senses, "They sat on the river banks .", "--wordnet", wordnet_folder,
@@ -188,6 +279,17 @@ def test_commands(cli, tiny_folder, wordnet_folder, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "river_bank%1:17:00::" in done.stdout
     assert "most frequent" in done.stdout
+    # without the occurrences
+    done = cli("wsd", "train", files.parent, "-m", tiny_folder, "--out", tmp_path / "few.npz")
+    assert done.returncode == 0, done.stderr
+    done = cli(
+        "wsd", "tag", tmp_path / "few.npz", "the bank of money", "--wordnet", wordnet_folder,
+        "-m", tiny_folder, "--out", tmp_path / "tags",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads((tmp_path / "tags.json").read_text())["rows"]
+    assert row["word"] == "bank"
+    assert 0 < row["cosine"] <= 1.001
     done = cli("wsd", "tag", senses, "", "--wordnet", wordnet_folder, "-m", tiny_folder)
     assert done.returncode == 0, done.stderr
     done = cli(*test)  # with the model in the package, which did not make them

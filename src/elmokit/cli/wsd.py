@@ -7,8 +7,18 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import DeviceOption, ModelOption, OutOption, give, layer_names, print_table
-from elmokit.errors import InputError
+from elmokit.cli.common import (
+    DeviceOption,
+    ModelOption,
+    OptionsFileOption,
+    OutOption,
+    TokenizerOption,
+    WeightFileOption,
+    give,
+    layer_names,
+    open_model,
+)
+from elmokit.errors import OutputError
 
 wsd = typer.Typer(
     name="wsd",
@@ -30,20 +40,33 @@ WordNetOption = Annotated[
 def train(
     semcor: Annotated[Path, typer.Argument(help="Folder of SemCor 3.0.")],
     out: Annotated[Path, typer.Option(help="File to write, .npz.")],
+    occurrences: Annotated[
+        bool,
+        typer.Option(
+            "--occurrences",
+            help="Keep every occurrence beside the averages, so that the nearest can vote: more "
+            "answers are right, and the file is three times as large.",
+        ),
+    ] = False,
     model: ModelOption = None,
+    options_file: OptionsFileOption = None,
+    weight_file: WeightFileOption = None,
     device: DeviceOption = None,
 ) -> None:
     """Average the vectors of every sense in a tagged text."""
+    from elmokit.analysis.sense_vectors import SenseVectors
     from elmokit.analysis.senses import read_semcor
-    from elmokit.analysis.wsd import SenseVectors
-    from elmokit.elmo import Elmo
 
-    if not out.parent.is_dir():
-        raise InputError(f"cannot write {out}: its folder does not exist; make it first")
+    if out.is_dir() or not out.parent.is_dir():
+        raise OutputError(f"cannot write {out}: give a file in a folder that exists")
     sentences = list(read_semcor(semcor))  # what is wrong with them is known at once
-    vectors = SenseVectors.train(Elmo.load(model, device=device), sentences)
+    elmo = open_model(model, options_file, weight_file, device=device)
+    vectors = SenseVectors.train(elmo, sentences, occurrences)
     vectors.save(out)
-    print(f"{out}: {len(vectors.keys):,} senses, {vectors.vectors.shape[1]} layers")
+    print(
+        f"{out}: {len(vectors.keys):,} senses by {vectors.counts.sum():,} occurrences, "
+        f"{vectors.vectors.shape[1]} layers"
+    )
 
 
 @wsd.command("test")
@@ -55,24 +78,35 @@ def score(
     ],
     wordnet: WordNetOption,
     model: ModelOption = None,
+    options_file: OptionsFileOption = None,
+    weight_file: WeightFileOption = None,
     device: DeviceOption = None,
     out: OutOption = None,
 ) -> None:
-    """Print F1 by layer, beside that of WordNet's first sense."""
+    """Print F1 by layer, beside that of WordNet's first sense.
+
+    If the occurrences were kept, the column "combined" is the sense for which most speaks: the ten
+    nearest occurrences, the average, and the words that explain it.
+    """
+    from elmokit.analysis.sense_vectors import SenseVectors
     from elmokit.analysis.senses import read_raganato
     from elmokit.analysis.wordnet import WordNet
-    from elmokit.analysis.wsd import SenseVectors, evaluate, wsd_report
-    from elmokit.elmo import Elmo
+    from elmokit.analysis.wsd import evaluate, wsd_report
 
     texts = {}
     for path in data:
         name = path.name.removesuffix(".data.xml")
         texts[name] = read_raganato(path, path.with_name(f"{name}.gold.key.txt"))
     inventory, vectors = WordNet(wordnet), SenseVectors.load(senses)
-    elmo = Elmo.load(model, device=device)
+    elmo = open_model(model, options_file, weight_file, device=device)
     vectors.check(elmo)
     scores = {name: evaluate(elmo, vectors, inventory, text) for name, text in texts.items()}
-    give(wsd_report(scores, layer_names(elmo)), out)
+    about = {
+        "model": str(elmo.source or elmo.format),
+        "senses": str(senses),
+        "texts": [str(path) for path in data],
+    }
+    give(wsd_report(scores, layer_names(elmo), about), out)
 
 
 @wsd.command()
@@ -80,26 +114,32 @@ def tag(
     senses: SensesArgument,
     text: Annotated[str, typer.Argument(help="A sentence.")],
     wordnet: WordNetOption,
+    tokenizer: TokenizerOption = None,
     model: ModelOption = None,
+    options_file: OptionsFileOption = None,
+    weight_file: WeightFileOption = None,
     device: DeviceOption = None,
+    out: OutOption = None,
 ) -> None:
     """Print the sense of every word that WordNet has."""
+    from elmokit.analysis.report import Report
+    from elmokit.analysis.sense_vectors import SenseVectors
     from elmokit.analysis.wordnet import WordNet
-    from elmokit.analysis.wsd import SenseVectors, tag
-    from elmokit.elmo import Elmo
+    from elmokit.analysis.wsd import tag
 
     inventory, vectors = WordNet(wordnet), SenseVectors.load(senses)
-    elmo = Elmo.load(model, device=device)
+    elmo = open_model(model, options_file, weight_file, tokenizer, device)
     vectors.check(elmo)
     tokens = elmo.tokenize(text)
     (words,) = tag(elmo, vectors, inventory, [tokens])
     rows = [
         [
             " ".join(tokens[word.start : word.end]),
-            "most frequent" if word.cosine is None else f"{word.cosine:.3f}",
+            "most frequent" if word.cosine is None else word.cosine,
             word.key,
             inventory.gloss(word.key).partition(";")[0],
         ]
         for word in words
     ]
-    print_table(["word", "cosine", "sense", "gloss"], rows)
+    about = {"model": str(elmo.source or elmo.format), "senses": str(senses), "text": text}
+    give(Report("Senses", ["word", "cosine", "sense", "gloss"], rows, about), out)

@@ -1,0 +1,255 @@
+"""Vectors of senses: averages over a tagged text, every occurrence in it, and words that explain.
+
+As in the paper (section 5.3), the vectors of all occurrences of a sense are averaged, and the
+nearest average tells the sense. Where the occurrences are kept too, the nearest of them can vote.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from elmokit.analysis.senses import TaggedSentence, Target
+from elmokit.analysis.similarity import unit
+from elmokit.analysis.wordnet import WordNet
+from elmokit.elmo import Elmo
+from elmokit.errors import FormatError, InputError
+from elmokit.files import new_file
+from elmokit.progress import DelayedProgress
+
+Vectors = npt.NDArray[np.float32]
+
+MIX = -1
+"""Instead of a layer: all side by side, so that the cosine is the mean of the layers' cosines."""
+
+_AT_ONCE = 512  # sentences
+_SAME = 1e-4  # cosines less apart are alike: in the token layer only rounding tells senses apart
+
+
+@dataclass(frozen=True)
+class Combination:
+    """How the top layer's hints to a sense are added up.
+
+    The numbers are those that were best on SemEval-2007, which is commonly used for such choices.
+    """
+
+    k: int = 10
+    """So many nearest occurrences vote."""
+    sharpness: float = 10.0
+    """A vote weighs e^(sharpness · cosine)."""
+    average: float = 4.0
+    """What the cosine to the sense's average counts, beside the sense's share of the votes."""
+    gloss: float = 1.0
+    """What the cosine to the words counts that explain the sense."""
+
+
+@dataclass
+class SenseVectors:
+    """What a tagged text says of senses."""
+
+    keys: list[str]
+    vectors: Vectors
+    """Averages (K, layers, D), of length 1."""
+    counts: npt.NDArray[np.int64]
+    """Occurrences of each sense (K,)."""
+    occurrences: npt.NDArray[np.float16] | None = None
+    """Their vectors in the top layer (Σ counts, D), of length 1, sense by sense, if kept."""
+    model: str = ""
+    """Checksum of the model that made them."""
+
+    def __post_init__(self) -> None:
+        self._row = {key: row for row, key in enumerate(self.keys)}
+        self._end = np.cumsum(self.counts)
+
+    @classmethod
+    def train(
+        cls, elmo: Elmo, sentences: Sequence[TaggedSentence], keep: bool = False
+    ) -> SenseVectors:
+        """Averages over a tagged text.
+
+        Args:
+            elmo: The model.
+            sentences: The text.
+            keep: Keep the occurrences too.
+        """
+        rows: dict[str, int] = {}
+        owners: list[int] = []
+        kept: list[npt.NDArray[np.float16]] = []
+        sums = np.zeros((1024, elmo.n_layers, elmo.dim), np.float32)
+        for target, vector in target_vectors(elmo, sentences):
+            for key in target.keys:
+                row = rows.setdefault(key, len(rows))
+                if row == len(sums):
+                    sums = np.concatenate([sums, np.zeros_like(sums)])
+                sums[row] += vector
+                owners.append(row)
+                if keep:
+                    kept.append(unit(vector[-1]).astype(np.float16))
+        if not rows:
+            raise InputError("no word of the text has a sense; give a tagged text")
+        order = np.argsort(np.array(owners), kind="stable")
+        return cls(
+            list(rows),
+            unit(sums[: len(rows)]),
+            np.bincount(owners),
+            np.stack([kept[i] for i in order]) if keep else None,
+            elmo.checkpoint().checksum(),
+        )
+
+    def nearest(
+        self, vector: Vectors, candidates: Sequence[str], layer: int
+    ) -> tuple[str, float] | None:
+        """The candidate whose average is nearest, and its cosine; None if none was seen.
+
+        Args:
+            vector: Of an occurrence (layers, D).
+            candidates: Sense keys, the first of them taken where several are as near.
+            layer: In which layer, or MIX.
+        """
+        known, rows = self._known(candidates)
+        if not known:
+            return None
+        chosen = slice(None) if layer == MIX else slice(layer, layer + 1)
+        averages = self.vectors[rows][:, chosen]
+        cosines = (averages * unit(vector[chosen])).sum((1, 2)) / averages.shape[1]
+        best = _first_of_best(cosines)
+        return known[best], float(cosines[best])
+
+    def likeliest(
+        self,
+        vector: Vectors,
+        candidates: Sequence[str],
+        glosses: Mapping[str, Vectors],
+        how: Combination | None = None,
+    ) -> tuple[str, float] | None:
+        """The candidate for which most speaks, and its share of votes; None if none was seen.
+
+        Args:
+            vector: Of an occurrence (layers, D).
+            candidates: Sense keys.
+            glosses: Vectors (D,) of what senses mean in words, as :class:`Glosses` has them.
+            how: What counts how much.
+        """
+        how = how or Combination()
+        known, rows = self._known(candidates)
+        if not known or self.occurrences is None:
+            return None
+        top = unit(vector[-1])
+        parts = [slice(self._end[row] - self.counts[row], self._end[row]) for row in rows]
+        seen = np.concatenate([self.occurrences[part] for part in parts])
+        cosines = seen.astype(np.float32) @ top
+        owners = np.repeat(np.arange(len(rows)), self.counts[rows])
+        nearest = np.argsort(-cosines, kind="stable")[: how.k]
+        weights = np.exp(how.sharpness * (cosines[nearest] - 1))
+        votes = np.bincount(owners[nearest], weights, len(rows)) / weights.sum()
+        scores = votes + how.average * (self.vectors[rows, -1] @ top)
+        if all(key in glosses for key in known):  # else those without one were worse off
+            scores += how.gloss * (np.stack([glosses[key] for key in known]) @ top)
+        best = _first_of_best(scores)
+        return known[best], float(votes[best])
+
+    def _known(self, candidates: Sequence[str]) -> tuple[list[str], list[int]]:
+        """Those of the senses that were seen, and their rows."""
+        known = [key for key in candidates if key in self._row]
+        return known, [self._row[key] for key in known]
+
+    def check(self, elmo: Elmo) -> None:
+        """An error where another model made them."""
+        if self.model != elmo.checkpoint().checksum():
+            raise InputError(
+                "the sense vectors were made by another model; give that one with --model, or make "
+                "new ones with elmokit wsd train"
+            )
+
+    def save(self, path: Path) -> None:
+        """Write to an npz file, in float16."""
+        arrays: dict[str, npt.NDArray[np.generic]] = {
+            "keys": np.array(self.keys),
+            "vectors": self.vectors.astype(np.float16),
+            "counts": self.counts,
+            "model": np.array(self.model),
+        }
+        if self.occurrences is not None:
+            arrays["occurrences"] = self.occurrences
+        with new_file(path) as new, new.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> SenseVectors:
+        """Read what :meth:`save` wrote."""
+        try:
+            with path.open("rb") as file, np.load(file) as stored:
+                kept = stored.get("occurrences")
+                vectors = unit(stored["vectors"].astype(np.float32))
+                keys, model = stored["keys"].tolist(), str(stored["model"])
+                return cls(keys, vectors, stored["counts"], kept, model)
+        except FileNotFoundError as error:
+            raise FormatError(f"there is no file {path}; elmokit wsd train makes one") from error
+        except (OSError, LookupError, ValueError, EOFError, *_BROKEN) as error:
+            raise FormatError(
+                f"{path} is not a whole file of sense vectors; make it again with elmokit wsd train"
+            ) from error
+
+
+_BROKEN = (zipfile.BadZipFile, zlib.error)
+
+
+class Glosses:
+    """Vectors of what senses mean in words: the mean over the words of WordNet's gloss.
+
+    Args:
+        elmo: The model, whose top layer is taken.
+        wordnet: Where the glosses stand.
+    """
+
+    def __init__(self, elmo: Elmo, wordnet: WordNet) -> None:
+        self._elmo, self._wordnet = elmo, wordnet
+
+    def of(self, keys: Iterable[str]) -> dict[str, Vectors]:
+        """Vectors (D,) of length 1, by key, of all senses that have a gloss."""
+        found: dict[str, Vectors] = {}
+        asked = list(_explained(self._elmo, self._wordnet, dict.fromkeys(keys)))
+        with DelayedProgress("reading glosses", len(asked), "senses") as bar:
+            for start in range(0, len(asked), _AT_ONCE):
+                some = asked[start : start + _AT_ONCE]
+                texts = [lemma + gloss for _, lemma, gloss in some]
+                top = self._elmo.encode(texts, self._elmo.n_layers - 1, progress=False)
+                for (key, lemma, _), array in zip(some, top, strict=True):
+                    found[key] = unit(unit(array[len(lemma) :]).mean(0))
+                bar.advance(len(some))
+        return found
+
+
+def _explained(
+    elmo: Elmo, wordnet: WordNet, keys: Iterable[str]
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Senses, the tokens of "lemma :", and those of the gloss without its examples."""
+    for key in keys:
+        meaning = wordnet.gloss(key).partition('"')[0].rstrip("; ")
+        if tokens := elmo.tokenize(meaning):
+            lemma = key.partition("%")[0].replace("_", " ")
+            yield key, [*elmo.tokenize(lemma), ":"], tokens
+
+
+def target_vectors(
+    elmo: Elmo, sentences: Sequence[TaggedSentence]
+) -> Iterator[tuple[Target, Vectors]]:
+    """Every target with its vector (layers, D), the mean over its tokens."""
+    with DelayedProgress("reading tagged text", len(sentences), "sentences") as bar:
+        for start in range(0, len(sentences), _AT_ONCE):
+            some = sentences[start : start + _AT_ONCE]
+            layers = elmo.encode([s.tokens for s in some], "all", progress=False)
+            for sentence, array in zip(some, layers, strict=True):
+                for target in sentence.targets:
+                    yield target, array[:, target.start : target.end].mean(1)
+            bar.advance(len(some))
+
+
+def _first_of_best(scores: npt.NDArray[np.floating]) -> int:
+    return int(np.flatnonzero(scores >= scores.max() - _SAME)[0])
