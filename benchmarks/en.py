@@ -1,12 +1,12 @@
 """The model in the package: size, speed, perplexity, word senses.
 
-    python benchmarks/en.py [--model MODEL] [--text TEXT] [--semcor DIR --wordnet FILE --wsd DIR]
+    python benchmarks/en.py [--model MODEL] [--text TEXT] [--semcor DIR --wordnet DIR --wsd DIR]
                             [--write]
 
-TEXT is held-out text as for ``elmokit evaluate``; DIR of --semcor holds SemCor 3.0, FILE is
-WordNet's index.sense, DIR of --wsd is Evaluation_Datasets of the Unified Evaluation Framework
-(Raganato et al. 2017). What is not given is left out. --write stores the table as
-benchmarks/results/en.md.
+TEXT is held-out text as for ``elmokit evaluate``; the folder of --semcor holds SemCor 3.0, that of
+--wordnet WordNet 3.0's files, and that of --wsd is Evaluation_Datasets of the Unified Evaluation
+Framework (Raganato et al. 2017). What is not given is left out. With ELMOKIT_ALLENNLP_PYTHON (see
+cpu.py), AllenNLP reads the model too. --write stores the table as benchmarks/results/en.md.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import platform
+import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
-from cpu import HERE, make_sentences, matrix_flops, processor, tokens_per_second
+from cpu import HERE, allennlp, make_sentences, matrix_flops, processor, tokens_per_second
 
 import elmokit
 from elmokit import Elmo
@@ -48,6 +50,8 @@ def main() -> None:
         f"{size / 1e6:.1f} MB of files.",
         "",
         *speed(arguments.model),
+        "",
+        exported(arguments.model),
     ]
     if arguments.text:
         found = evaluate_model(arguments.model, [arguments.text])
@@ -83,6 +87,24 @@ def speed(model: str) -> list[str]:
         lines.append(f"| {name} | {found:,.0f} | {found / floor:.0%} |")
     torch.set_num_threads(threads)
     return lines
+
+
+def exported(model: str) -> str:
+    """How far AllenNLP's vectors are from ElmoKit's, on the model in the published format."""
+    sentences = make_sentences(64)
+    elmo = Elmo.load(model, device="cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        elmo.save(folder, format="bilm-tf", overwrite=True)
+        found = allennlp(Path(folder), sentences, 1, [])
+    if not found:
+        return "In the published format: AllenNLP is not installed, nothing compared."
+    ours = elmo.encode(sentences, "all")
+    pairs = zip(ours, found["layers"], strict=True)
+    largest = max(float(np.abs(a - b).max()) for a, b in pairs)
+    return (
+        f"In the published format (`elmokit convert --to bilm-tf`) {found['versions']} "
+        f"gives the same vectors of {len(sentences)} sentences: largest difference {largest:.1e}."
+    )
 
 
 def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:

@@ -1,0 +1,210 @@
+"""What the English model was chosen from: shapes and settings trained for the same time.
+
+    python benchmarks/shapes.py TEXT... --valid TEXT [--recipe recipes/en.toml] [--seconds 90]
+                                [--groups shapes …] [--data DIR] [--out DIR] [--write]
+
+Each case is a recipe with some settings changed. Perplexity is that of the validation text, each
+sentence alone, by the whole softmax, a few times on the way. Training time is the same for all,
+evaluations not counted; --write stores table, curves and picture under benchmarks/results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import torch
+from cpu import HERE, processor
+
+import elmokit
+from elmokit.errors import ElmoKitError
+from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.start import pretrain
+
+SMALL = {"size": "small"}
+GROUPS: dict[str, dict[str, dict[str, Any]]] = {
+    "shapes": {
+        "published small: 1024/128, 2048 filters": {"model": SMALL},
+        "2048/256, 512 filters": {},
+        "3072/256, 512 filters": {"model.context.cell_dim": 3072},
+        "4096/192, 512 filters": {
+            "model.context.cell_dim": 4096,
+            "model.context.projection_dim": 192,
+        },
+        "three layers of 1536/256, 512 filters": {
+            "model.context.cell_dim": 1536,
+            "model.context.n_layers": 3,
+        },
+    },
+    "batch and rate": {
+        "65,536 tokens a step, rate 0.002": {"optimizer.learning_rate": 0.002},
+        "65,536 tokens a step, rate 0.004": {},
+        "65,536 tokens a step, rate 0.008": {"optimizer.learning_rate": 0.008},
+        "131,072 tokens a step, rate 0.004": {"batch.tokens": 131072},
+        "131,072 tokens a step, rate 0.006": {
+            "batch.tokens": 131072,
+            "optimizer.learning_rate": 0.006,
+        },
+    },
+    "softmax": {
+        "8,192 words sampled, all in the last fifth": {},
+        "8,192 words sampled": {"softmax.full_from": 1.0},
+        "all words": {"softmax.full_from": 0.0},
+        "adaptive": {"softmax": {"kind": "adaptive"}},
+    },
+    "text and noise": {
+        "sentences alone, dropout 0.05": {},
+        "dropout 0": {"training.dropout": 0.0},
+        "dropout 0.1": {"training.dropout": 0.1},
+        "streams": {"batch.order": "stream"},
+        "vocabulary of 50,000": {"text.vocabulary_size": 50000},
+    },
+    "optimiser": {
+        "AdamW, cosine": {},
+        "the paper's: Adagrad 0.2, clip 10, constant": {
+            "optimizer": {
+                "name": "adagrad",
+                "learning_rate": 0.2,
+                "schedule": "constant",
+                "warmup": 0,
+                "clip_norm": 10.0,
+                "loss_scale": 20.0,
+            }
+        },
+    },
+}
+
+
+def main() -> None:
+    """Train every case, print the tables, and store them if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("text", nargs="+", type=Path)
+    parser.add_argument("--valid", nargs="+", type=Path, required=True)
+    parser.add_argument("--recipe", type=Path, default=HERE.parent / "recipes" / "en.toml")
+    parser.add_argument("--seconds", type=float, default=90.0, help="training time of each case")
+    parser.add_argument("--groups", nargs="+", choices=list(GROUPS), default=list(GROUPS))
+    parser.add_argument("--data", type=Path, default=Path("shapes-data"), help="prepared text")
+    parser.add_argument("--out", type=Path, default=Path("shapes-runs"), help="folder of the runs")
+    parser.add_argument("--write", action="store_true", help="store the results")
+    arguments = parser.parse_args()
+    common = tomllib.loads(arguments.recipe.read_text(encoding="utf-8"))
+    results = HERE / "results" / "shapes.json"
+    found = json.loads(results.read_text()) if results.exists() else {}
+    where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
+    versions = (
+        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
+        f"{platform.python_version()}, one {where}, {datetime.date.today()}"
+    )
+    for group in arguments.groups:
+        cases: dict[str, Any] = {}
+        for name, changes in GROUPS[group].items():
+            out = arguments.out / f"{list(GROUPS).index(group)}-{len(cases)}"
+            values = changed(common, changes, arguments.seconds)
+            cases[name] = train(arguments, values, out)
+            print(name, cases[name], flush=True)
+        found[group] = {"about": versions, "seconds": arguments.seconds, "cases": cases}
+        print(table(group, found[group]), flush=True)
+        if arguments.write:
+            results.write_text(json.dumps(found, indent=1) + "\n")
+            text = "\n".join(table(name, result) for name, result in found.items())
+            results.with_suffix(".md").write_text(text, encoding="utf-8")
+            draw(found, results.with_suffix(".svg"))
+
+
+def changed(common: dict[str, Any], changes: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """A recipe with some settings changed: single ones by their full name, or a whole section."""
+    values: dict[str, Any] = json.loads(json.dumps(common))
+    values.setdefault("training", {})
+    values["training"] |= {"minutes": seconds / 60, "evaluate_every": 0.2, "save_every": 1e6}
+    values["training"].pop("epochs", None)
+    for name, value in changes.items():
+        *sections, last = name.split(".")
+        inner = values
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[last] = value
+    return values
+
+
+def train(arguments: argparse.Namespace, values: dict[str, Any], out: Path) -> dict[str, Any]:
+    """One case: what came of it, or why nothing did."""
+    shutil.rmtree(out, ignore_errors=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    recipe = Recipe.from_dict(values)
+    try:
+        pretrain(arguments.text, arguments.valid, out, recipe, data=arguments.data, say=quiet)
+    except ElmoKitError as error:
+        return {"failed": str(error)}
+    reports = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    training = [r for r in reports if r["kind"] == "training"]
+    evaluations = [r for r in reports if r["kind"] == "evaluation"]
+    return {
+        "perplexity": evaluations[-1]["mean"],
+        "tokens": training[-1]["tokens"],
+        "tokens_per_second": training[-1]["tokens"] / training[-1]["seconds"],
+        "curve": [[r["seconds"], r["mean"]] for r in evaluations],
+    }
+
+
+def quiet(line: str) -> None:
+    """Progress, apart from the tables."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def table(group: str, result: dict[str, Any]) -> str:
+    """A group of cases, in Markdown."""
+    lines = [
+        f"**{group}**: {result['seconds']:g} seconds of training each. {result['about']}.",
+        "",
+        "| | perplexity | million tokens seen | tokens/s |",
+        "|---|---|---|---|",
+    ]
+    for name, case in result["cases"].items():
+        if "failed" in case:
+            lines.append(f"| {name} | {case['failed']} | | |")
+        else:
+            lines.append(
+                f"| {name} | {case['perplexity']:.1f} | {case['tokens'] / 1e6:.0f} | "
+                f"{case['tokens_per_second']:,.0f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def draw(found: dict[str, Any], path: Path) -> None:
+    """Perplexity over training time, a panel a group."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    from elmokit.analysis.figures import COLOURS, MARKERS
+
+    plt.rcParams |= {"font.size": 7, "svg.hashsalt": "elmokit"}
+    n_rows = -(-len(found) // 2)
+    figure, panels = plt.subplots(
+        n_rows, 2, figsize=(7.2, 2.6 * n_rows), layout="constrained", squeeze=False
+    )
+    for axes in panels.flat[len(found) :]:
+        axes.set_visible(False)
+    for axes, (group, result) in zip(panels.flat, found.items(), strict=False):
+        for k, (name, case) in enumerate(result["cases"].items()):
+            if "failed" not in case:
+                seconds, perplexities = zip(*case["curve"], strict=True)
+                axes.plot(seconds, perplexities, label=name, color=COLOURS[k], marker=MARKERS[k])
+        axes.set_yscale("log")
+        axes.set_title(group)
+        axes.set_xlabel("seconds of training")
+        axes.set_ylabel("perplexity")
+        axes.legend(fontsize=6)
+    figure.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
