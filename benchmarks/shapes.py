@@ -16,7 +16,6 @@ import json
 import platform
 import shutil
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from cpu import HERE, processor
 
 import elmokit
 from elmokit.errors import ElmoKitError
-from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.recipe import Recipe, read_toml
 from elmokit.pretrain.start import pretrain
 
 SMALL = {"size": "small"}
@@ -94,7 +93,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("shapes-runs"), help="folder of the runs")
     parser.add_argument("--write", action="store_true", help="store the results")
     arguments = parser.parse_args()
-    common = tomllib.loads(arguments.recipe.read_text(encoding="utf-8"))
+    common = read_toml(arguments.recipe)
     results = HERE / "results" / "shapes.json"
     found = json.loads(results.read_text()) if results.exists() else {}
     where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
