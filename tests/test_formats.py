@@ -25,6 +25,7 @@ from elmokit.errors import (
     UnsupportedModelError,
 )
 from elmokit.formats import many_langs, read_model
+from elmokit.formats.rounding import restored, rounded
 
 
 def same_tensors(a: Elmo, b: Elmo) -> bool:
@@ -577,7 +578,8 @@ def test_all_wrong_settings_at_once():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "share", "cosine"), [("float16", 0.55, 0.999999), ("int8", 0.35, 0.999)]
+    ("dtype", "share", "cosine"),
+    [("float16", 0.55, 0.999999), ("int8", 0.35, 0.999), ("int4", 0.35, 0.999)],
 )
 def test_smaller_files(tiny, tmp_path, dtype, share, cosine):
     tiny.save(tmp_path / "whole")
@@ -593,5 +595,28 @@ def test_smaller_files(tiny, tmp_path, dtype, share, cosine):
     np.testing.assert_allclose(again.encode("some words"), twice.encode("some words"), atol=1e-6)
     with pytest.raises(InputError, match="has float32 alone, not"):
         tiny.save(tmp_path / "x", format="bilm-tf", dtype=dtype)
-    with pytest.raises(InputError, match="dtype must be float32, float16, int8, not 'int3'"):
+    with pytest.raises(InputError, match="dtype must be float32, float16, int8, int4, not"):
         tiny.save(tmp_path / "x", dtype="int3")
+
+
+@pytest.mark.parametrize("width", [6, 64, 128])
+def test_four_bits(width):
+    """The softmax alone is in four bits, as near as sixteen steps a group can be, and stays so."""
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(50, width, generator=generator) * torch.logspace(-4, 1, 50)[:, None]
+    weight[3] = 0
+    tensors = {"softmax.weight": weight, "softmax.bias": weight[:, 0], "other.weight": weight}
+    stored = rounded(tensors, "int4")
+    assert stored["softmax.weight"].shape == (50, width // 2)
+    assert stored["other.weight"].dtype == torch.int8
+    whole = restored(stored)
+    assert set(whole) == set(tensors)
+    assert whole["softmax.weight"].shape == weight.shape
+    steps = weight.abs().amax(1, keepdim=True) / 7  # of a group no wider than the row
+    off = (whole["softmax.weight"] - weight).square().sum(1)
+    plain = ((weight / steps.clamp_min(1e-9)).round() * steps - weight).square().sum(1)
+    assert (off <= plain * 1.05 + 1e-10).all()
+    again = restored(rounded(whole, "int4"))
+    torch.testing.assert_close(
+        again["softmax.weight"], whole["softmax.weight"], rtol=1e-3, atol=1e-7
+    )

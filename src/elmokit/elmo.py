@@ -457,7 +457,8 @@ class Elmo:
                 and weights.hdf5, for AllenNLP and bilm-tf).
             overwrite: Replace what is there, once the new model is written whole.
             dtype: float32, or, in the native format, float16 or int8 for a half or a quarter of
-                the size; the model is rounded by that, and runs in float32 all the same.
+                the size, or int4, which is int8 with the softmax in four bits; the model is
+                rounded by that, and runs in float32 all the same.
         """
         if format not in WRITERS:
             raise InputError(f"format must be one of {', '.join(WRITERS)}, not {format!r}")

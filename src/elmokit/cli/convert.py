@@ -17,7 +17,11 @@ def convert(
         "native"
     ),
     dtype: Annotated[
-        str, typer.Option(help="float32, or for native float16 or int8: smaller files, rounded.")
+        str,
+        typer.Option(
+            help="float32, or for native float16, int8 or int4 (the softmax alone in four bits): "
+            "smaller files, rounded."
+        ),
     ] = "float32",
     force: Annotated[bool, typer.Option("--force", help="Replace the folder if it is there.")] = (
         False

@@ -9,7 +9,6 @@ import json
 import shutil
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_bytes
 from safetensors.torch import load_file, save_file
@@ -17,16 +16,15 @@ from torch import Tensor
 
 from elmokit._version import __version__
 from elmokit.config import ModelConfig
-from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.errors import ConfigError, FormatError
 from elmokit.files import new_folder
 from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint
 from elmokit.formats.model_card import model_card
+from elmokit.formats.rounding import restored, rounded
 from elmokit.formats.source import Source
 
 LOOKS_FOR = "config.json and model.safetensors (ElmoKit)"
 FORMAT_VERSION = 1
-DTYPES = ("float32", "float16", "int8")
-_SCALE = ".scale"
 _LISTS = {"vocabulary": "vocabulary.txt", "characters": "characters.txt", "words": "words.txt"}
 
 
@@ -86,12 +84,12 @@ def write(
         checkpoint: The model.
         folder: Where.
         overwrite: Replace what is there.
-        dtype: What weights are rounded to: float32 (not at all), float16, or int8, where matrices
-            have one scale a row and the rest is float16.
+        dtype: What weights are rounded to: float32 (not at all), float16, int8, or int4, as in
+            :mod:`~elmokit.formats.rounding`.
     """
     values = {"format_version": FORMAT_VERSION, "elmokit_version": __version__}
     values |= checkpoint.config.to_dict()
-    tensors = _stored(checkpoint.tensors, dtype)
+    tensors = rounded(checkpoint.tensors, dtype)
     with new_folder(folder, overwrite, MODEL_FILES) as new:
         (new / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         save_file(tensors, new / "model.safetensors", metadata={"format": "pt"})
@@ -102,37 +100,6 @@ def write(
                 text = "".join(item + "\n" for item in items)
                 (new / name).write_bytes(text.encode("utf-8"))
         (new / "README.md").write_text(model_card(checkpoint, folder.name), encoding="utf-8")
-
-
-def _stored(tensors: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
-    """Weights as they go to the file."""
-    whole = {k: v.detach().cpu().float().contiguous() for k, v in tensors.items()}
-    if dtype == "float32":
-        return whole
-    if dtype not in DTYPES:
-        raise InputError(f"dtype must be {', '.join(DTYPES)}, not {dtype!r}")
-    stored: dict[str, Tensor] = {}
-    for name, tensor in whole.items():
-        if dtype == "float16" or tensor.dim() < 2:
-            stored[name] = tensor.half()
-            continue
-        rows = tensor.flatten(1)
-        scale = rows.abs().amax(1).clamp_min(1e-12) / 127
-        stored[name] = (rows / scale[:, None]).round().to(torch.int8).view(tensor.shape)
-        stored[name + _SCALE] = scale
-    return stored
-
-
-def _restored(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The inverse, in float32."""
-    whole = {}
-    for name, tensor in tensors.items():
-        if name.endswith(_SCALE):
-            continue
-        whole[name] = tensor.float()
-        if (scale := tensors.get(name + _SCALE)) is not None:
-            whole[name] *= scale.view(-1, *[1] * (tensor.dim() - 1))
-    return whole
 
 
 def _read_weights(source: Source) -> dict[str, Tensor]:
@@ -147,4 +114,4 @@ def _read_weights(source: Source) -> dict[str, Tensor]:
         raise FormatError(
             f"{source.path}/{name} is not a whole safetensors file ({error}); copy it again"
         ) from error
-    return _restored(tensors)
+    return restored(tensors)

@@ -1,0 +1,83 @@
+"""Weights in fewer bits, for smaller files; they are made whole again when read."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from elmokit.errors import InputError
+
+DTYPES = ("float32", "float16", "int8", "int4")
+_SCALE = ".scale"
+_GROUP = 64  # columns with a scale of their own, in four bits
+# scales tried, cutting off the largest number for the others' sake; 7/8 is where -8 is the largest
+_NARROWER = (1.0, 7 / 8, 0.8, 0.7)
+
+
+def rounded(tensors: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
+    """Weights as they go to a file.
+
+    Args:
+        tensors: By name.
+        dtype: float32 (as they are), float16, int8 (matrices have one scale a row, the rest is
+            float16), or int4 (likewise, and the softmax, whose rounding harms no vector, in four
+            bits).
+    """
+    if dtype not in DTYPES:
+        raise InputError(f"dtype must be {', '.join(DTYPES)}, not {dtype!r}")
+    stored: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        whole = tensor.detach().cpu().float().contiguous()
+        if dtype == "float32":
+            stored[name] = whole
+        elif dtype == "float16" or whole.dim() < 2:
+            stored[name] = whole.half()
+        elif dtype == "int4" and name.startswith("softmax.") and whole.shape[1] % 2 == 0:
+            stored[name], stored[name + _SCALE] = _four_bits(whole)
+        else:
+            stored[name], stored[name + _SCALE] = _eight_bits(whole)
+    return stored
+
+
+def restored(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The inverse of :func:`rounded`, in float32."""
+    whole = {}
+    for name, tensor in tensors.items():
+        if name.endswith(_SCALE):
+            continue
+        scale = tensors.get(name + _SCALE)
+        if scale is None:
+            whole[name] = tensor.float()
+        elif tensor.dtype == torch.uint8:
+            whole[name] = _from_four_bits(tensor, scale)
+        else:
+            whole[name] = tensor * scale.view(-1, *[1] * (tensor.dim() - 1))
+    return whole
+
+
+def _eight_bits(whole: Tensor) -> tuple[Tensor, Tensor]:
+    rows = whole.flatten(1)
+    scale = rows.abs().amax(1).clamp_min(1e-12) / 127
+    return (rows / scale[:, None]).round().to(torch.int8).view(whole.shape), scale
+
+
+def _four_bits(whole: Tensor) -> tuple[Tensor, Tensor]:
+    """A matrix (N, D) as pairs of numbers from -8 to 7 (N, D / 2), and scales (N, groups)."""
+    n, width = whole.shape
+    groups = whole.view(n, -1, _GROUP if width % _GROUP == 0 else width)
+    largest = groups.abs().amax(-1, keepdim=True).clamp_min(1e-6) / 7  # within float16's range
+    best = torch.full_like(largest, torch.inf)
+    scale = largest
+    for share in _NARROWER:
+        tried = (largest * share).half().float()
+        error = ((groups / tried).round().clamp(-8, 7) * tried - groups).square()
+        error = error.sum(-1, keepdim=True)
+        scale = torch.where(error < best, tried, scale)
+        best = torch.minimum(best, error)
+    numbers = ((groups / scale).round().clamp(-8, 7) + 8).to(torch.uint8).view(n, -1)
+    return numbers[:, ::2] | numbers[:, 1::2] << 4, scale.squeeze(-1).half()
+
+
+def _from_four_bits(pairs: Tensor, scale: Tensor) -> Tensor:
+    numbers = torch.stack([pairs & 15, pairs >> 4], -1).float() - 8
+    return (numbers.view(*scale.shape, -1) * scale.float()[..., None]).flatten(1)
