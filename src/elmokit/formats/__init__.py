@@ -29,10 +29,11 @@ def find_model(model: str | Path) -> Path:
     """
     path, name = Path(model).expanduser(), str(model)
     try:
-        if name.strip() and path.exists():
-            return _best_of(path) if (path / "recipe.json").is_file() else path
+        exists = bool(name.strip()) and path.exists()
     except OSError as error:
         raise ModelNotFoundError(f"cannot read {path}: {error.strerror}") from error
+    if exists:
+        return _best_of(path) if (path / "recipe.json").is_file() else path
     folders = [
         _BUNDLED,
         *map(Path, filter(None, os.environ.get("ELMOKIT_MODELS", "").split(os.pathsep))),

@@ -56,7 +56,7 @@ def new_softmax(model: Checkpoint, words: Sequence[str], changed: Checkpoint) ->
     old_row = {word: i for i, word in enumerate(model.vocabulary)}
     old_weight = model.tensors[SOFTMAX + "weight"].float()
     old_bias = model.tensors[SOFTMAX + "bias"].float()
-    vectors = _token_vectors(changed, words)
+    vectors = token_vectors(changed, words)
     shared = [(i, old_row[word]) for i, word in enumerate(words) if word in old_row]
     here, there = (torch.tensor(list(t)) for t in zip(*shared, strict=True))
     with_one = torch.cat([vectors, torch.ones(len(vectors), 1)], 1).double()
@@ -69,7 +69,9 @@ def new_softmax(model: Checkpoint, words: Sequence[str], changed: Checkpoint) ->
     return {"weight": rows[:, :width].contiguous(), "bias": rows[:, width].contiguous()}
 
 
-def _token_vectors(model: Checkpoint, words: Sequence[str]) -> Tensor:
+@torch.no_grad()
+def token_vectors(model: Checkpoint, words: Sequence[str]) -> Tensor:
+    """What the token encoder makes of some words (W, P)."""
     with torch.device("meta"):
         bilm = BiLM(model.config)
     own = {k: v.float() for k, v in model.tensors.items() if not k.startswith(SOFTMAX)}

@@ -235,13 +235,6 @@ class Recipe:
             )
             if given
         ]
-        # which nobody has touched; the size medium has the same as small
-        published = [published_size(name).token_encoder for name in ("small", "original")]
-        if self.encoder == "words" and model.token_encoder not in published:
-            mistakes.found.append(
-                "model.encoder=words leaves no use for model.token_encoder, which is for "
-                "characters; leave out either"
-            )
         mistakes.report()
 
     def to_dict(self) -> dict[str, Any]:
@@ -270,7 +263,13 @@ class Recipe:
                 built[name] = build(kind, name, values.get(name, {}))
         with mistakes.noted():
             model = _section(values, "model")
-            built["encoder"] = values.get("encoder", model.pop("encoder", "char_cnn"))
+            given = model.pop("encoder", "char_cnn")
+            built["encoder"] = values.get("encoder", given)
+            if given == "words" and "token_encoder" in model:
+                mistakes.found.append(
+                    "model.encoder=words leaves no use for model.token_encoder, which is for "
+                    "characters; leave out either"
+                )
             built["model"] = _model(model)
         with mistakes.noted():  # what has to fit together, as far as it is there
             made = cls(**built)

@@ -193,10 +193,11 @@ def _complete(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
     if text.tokenized:
         name = "whitespace"
     elif name not in TOKENIZERS:
-        mistakes.found.append(
-            f"the model splits text by {name}, which is not known here; give --tokenizer, or "
-            "tokenised text and --tokenized"
-        )
+        with mistakes.noted():
+            raise InputError(
+                f"the model splits text by {name}, which is not known here; give --tokenizer, or "
+                "tokenised text and --tokenized"
+            )
     mistakes.report()
     return replace(recipe, text=replace(text, tokenizer=name))
 
