@@ -3,6 +3,7 @@
 import errno
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,9 @@ from pretraining import (
         ({"text": {"tokenizer": "none"}}, "text.tokenizer must be whitespace or english or .* not"),
         ({"model": 3}, "model must be a section of settings, not 3"),
         ({"model": {"size": ["small"]}}, "there is no size \\['small'\\]"),
-        ({"model": {"tokenizer": "english"}}, "model.tokenizer cannot be given: choose text.tok"),
-        ({"model": {"vocabulary_size": 9}}, "model.vocabulary_size cannot be given: choose text"),
-        (
-            {"model": {"vocabulary_size": 9, "softmax_cutoffs": [3]}},
-            "model.softmax_cutoffs cannot be given: choose softmax.cutoffs",
-        ),
+        ({"model": {"tokenizer": "english"}}, "model.tokenizer follows from text.tokenizer; choo"),
+        ({"model": {"vocabulary_size": 9}}, "model.vocabulary_size follows from text.vocabulary_"),
+        ({"model": {"softmax_cutoffs": [3]}}, "model.softmax_cutoffs follows from softmax.cutoffs"),
         ({"model": {"token_encoder": {"word_dim": 9, "n_words": 9}}}, "choose model.encoder=words"),
     ],
 )
@@ -230,6 +228,21 @@ def test_recipes_of_the_package():
         read = Recipe.read(path)
         assert Recipe.from_dict(json.loads(json.dumps(read.to_dict()))) == read
         assert read.changed({}) == read == read.changed(read_toml(path))
+
+
+@pytest.mark.parametrize("guide", ["train.md", "train.zh-CN.md"])
+def test_the_guides_name_every_setting(guide):
+    text = (Path(__file__).parents[1] / "docs" / guide).read_text(encoding="utf-8")
+    table = [line for line in text.splitlines() if line.startswith("| `")]
+    settings = Recipe().to_dict()
+    model = settings.pop("model")
+    sections = settings | {f"model.{name}": model[name] for name in ("token_encoder", "context")}
+    sections["model"] = {"size": "", "encoder": sections.pop("encoder")}
+    derived = {"n_characters", "alphabet", "word_dim", "n_words"}  # not for training
+    for section, names in sections.items():
+        rows = "".join(line.split("|")[1] for line in table if line.startswith(f"| `{section}."))
+        for name in set(names) - derived:
+            assert re.search(rf"[`.]{name}`", rows), (section, name)
 
 
 def test_a_given_vocabulary(text, tmp_path):

@@ -216,25 +216,11 @@ class Recipe:
             )
         with mistakes.noted():
             check_context(self.batch.order, model.context)
-        mistakes.found += [
-            f"model.{name} cannot be given: {instead}"
-            for name, given, instead in (
-                ("tokenizer", model.tokenizer != "whitespace", "choose text.tokenizer"),
-                ("vocabulary_size", model.vocabulary_size, "choose text.vocabulary_size"),
-                ("softmax_cutoffs", model.softmax_cutoffs, "choose softmax.cutoffs"),
-                (
-                    "token_encoder.alphabet",
-                    model.token_encoder.alphabet != "utf8",
-                    "characters are read as bytes, utf8",
-                ),
-                (
-                    "token_encoder.word_dim",
-                    model.token_encoder.word_dim,
-                    "choose model.encoder=words for vectors of whole words",
-                ),
+        if model.token_encoder.alphabet != "utf8" or model.token_encoder.word_dim:
+            mistakes.found.append(
+                "model.token_encoder can be trained with alphabet=utf8 and word_dim=0 alone; for "
+                "vectors of whole words, choose model.encoder=words"
             )
-            if given
-        ]
         mistakes.report()
 
     def to_dict(self) -> dict[str, Any]:
@@ -332,6 +318,24 @@ def _section(values: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(section)
 
 
+_DERIVED = {
+    "tokenizer": "text.tokenizer",
+    "vocabulary_size": "text.vocabulary_size",
+    "softmax_cutoffs": "softmax.cutoffs",
+}
+"""Settings of a model that follow from others of a recipe."""
+
+
 def _model(values: dict[str, Any]) -> ModelConfig:
-    size = values.pop("size", "small")
-    return ModelConfig.from_dict(merge(published_size(size).to_dict(), values))
+    mistakes, own = Mistakes(), ModelConfig().to_dict()
+    for name, instead in _DERIVED.items():
+        given = values.pop(name, own[name])
+        if given not in (own[name], []):  # JSON has lists where there were tuples
+            mistakes.found.append(f"model.{name} follows from {instead}; choose that instead")
+    sizes = published_size("small")
+    with mistakes.noted():
+        sizes = published_size(values.pop("size", "small"))
+    with mistakes.noted():
+        made = ModelConfig.from_dict(merge(sizes.to_dict(), values))
+    mistakes.report()
+    return made

@@ -77,17 +77,21 @@ class RunFolder:
         return self.path / "last.pt"
 
     def begin(self, recipe: Recipe, start: Start) -> None:
-        """Make the folder, which must not hold another run but one that has saved nothing."""
-        if self.checkpoint.exists():
-            raise OutputError(
-                f"{self.path} holds a run already; add --resume to continue it, or choose another "
-                "folder"
-            )
+        """Make the folder; of a run in it that has saved nothing, nothing stays."""
+        self.check_free()
         with clear_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             if self.is_begun:
                 self._forget()
             self.keep_recipe(recipe, start)
+
+    def check_free(self) -> None:
+        """Raise where the folder holds a run that has saved something."""
+        if self.checkpoint.exists():
+            raise OutputError(
+                f"{self.path} holds a run already; add --resume to continue it, or choose another "
+                "folder"
+            )
 
     def _forget(self) -> None:
         """Drop what a run left that is to be begun again; its text as numbers can be used."""

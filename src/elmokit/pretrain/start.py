@@ -91,6 +91,8 @@ def pretrain(
             _check_places(paths, valid, out, place)
         if not resume:
             with mistakes.noted():
+                folder.check_free()
+            with mistakes.noted():
                 words = _given_words(start.vocabulary)
             with mistakes.noted():
                 model = _model(start)
