@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings
 
 from elmokit import Elmo
+from pretraining import sentences
 from reference import Reference
 
 # a machine may be busy with other things
@@ -135,6 +136,16 @@ def fixtures() -> Path:
     if not path.is_dir():
         pytest.fail(f"ELMOKIT_TEST_DATA is {folder}, but there is no folder {path}")
     return path
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    """Texts to train and to evaluate on; most of a short run's time would go into its picture."""
+    monkeypatch.setattr("elmokit.pretrain.reports.draw_training", lambda folder: None)
+    train, valid = tmp_path / "train.txt", tmp_path / "valid.txt"
+    train.write_text("\n".join(sentences(400)) + "\n")
+    valid.write_text("\n".join(sentences(60, seed=1)) + "\n")
+    return [train], [valid]
 
 
 @dataclass

@@ -7,6 +7,8 @@ import torch
 from conftest import SENTENCES
 from elmokit import Elmo
 from elmokit.nn import ElmoEmbedding
+from elmokit.pretrain.start import pretrain
+from pretraining import recipe
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
@@ -52,3 +54,20 @@ def test_several_batches_in_a_call(tiny_folder):
             np.testing.assert_allclose(a, b, atol=1e-5)
     assert gpu.to("cpu").precision == "float32"
     np.testing.assert_allclose(gpu.encode("a few words"), cpu.encode("a few words"), atol=1e-6)
+
+
+@pytest.mark.parametrize("order", ["sentences", "stream"])
+@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+def test_every_softmax_trains(text, tmp_path, kind, order):
+    """Under autocast, as is usual on a GPU; stopped and resumed, too."""
+    settings = recipe(
+        batch={"order": order, "steps": 8},
+        softmax={"kind": kind, "samples": 10, "cutoffs": [8, 16]},
+        training={"epochs": 4},
+    )
+    found = pretrain(*text, tmp_path / "run", settings, device="cuda", say=lambda _: None)
+    assert found.mean < 6
+    longer = settings.changed({"training": {"epochs": 5}})
+    out = tmp_path / "run"
+    again = pretrain(*text, out, longer, device="cuda", resume=True, say=lambda _: None)
+    assert again.mean < 6

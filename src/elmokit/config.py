@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, ElmoKitError
 
 N_BYTE_CHARACTERS = 261
 """256 bytes, then sentence start and end, word start and end, and padding."""
@@ -192,16 +194,25 @@ class ModelConfig:
             "context": ContextConfig,
             "mix": MixConfig,
         }
-        built = {name: build(kind, name, values.get(name, {})) for name, kind in parts.items()}
-        return build(cls, "config", values | built)
+        mistakes, built = Mistakes(), {}
+        for name, kind in parts.items():
+            with mistakes.noted():
+                built[name] = build(kind, name, values.get(name, {}))
+        others = {key: value for key, value in values.items() if key not in parts}
+        with mistakes.noted():
+            made = build(cls, "config", others | built)
+        mistakes.report()
+        return made
+
+
+_SIZES = {"small": (1024, 128, 1), "medium": (2048, 256, 1), "original": (4096, 512, 2)}
 
 
 def published_size(name: str) -> ModelConfig:
     """The sizes AllenNLP published: small, medium or original (also that of the 5.5B model)."""
-    sizes = {"small": (1024, 128, 1), "medium": (2048, 256, 1), "original": (4096, 512, 2)}
-    if name not in sizes:
-        raise ConfigError(f"there is no size {name!r}; choose one of {', '.join(sizes)}")
-    cell_dim, projection_dim, n_highway = sizes[name]
+    if name not in tuple(_SIZES):  # in a tuple, as a recipe may give anything
+        raise ConfigError(f"there is no size {name!r}; choose one of {', '.join(_SIZES)}")
+    cell_dim, projection_dim, n_highway = _SIZES[name]
     return ModelConfig(
         token_encoder=TokenEncoderConfig(n_highway=n_highway),
         context=ContextConfig(cell_dim=cell_dim, projection_dim=projection_dim),
@@ -218,25 +229,49 @@ def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+class Mistakes:
+    """What is wrong here and there, to be reported all at once."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        """A sentence each."""
+        self._first: ElmoKitError | None = None
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """An error inside is kept for later."""
+        try:
+            yield
+        except ElmoKitError as error:
+            self.found.append(str(error))
+            self._first = self._first or error
+
+    def report(self) -> None:
+        """Raise one error with all that was noted, if anything was; a single one as it was."""
+        if self._first is not None and len(self.found) == 1:
+            raise self._first
+        if self.found:
+            raise ConfigError("; ".join(self.found)) from self._first
+
+
 def build(kind: Any, name: str, values: Any) -> Any:
     """A dataclass from plain values, each checked against the field's type; all errors in one."""
     if not isinstance(values, dict):
         raise ConfigError(f"{name} must be an object, not {values!r}")
     types = get_type_hints(kind)
-    wrong, typed = [], {}
+    mistakes, typed = Mistakes(), {}
     if unknown := sorted(set(values) - set(types)):
-        wrong.append(
+        mistakes.found.append(
             f"{name} has the unknown setting {', '.join(unknown)}; known are "
             f"{', '.join(sorted(types))} (a newer ElmoKit may have written it)"
         )
-    for key in values.keys() & types.keys():
-        try:
+    for key in sorted(values.keys() & types.keys()):
+        with mistakes.noted():
             typed[key] = _typed(values[key], types[key], f"{name}.{key}")
-        except ConfigError as error:
-            wrong.append(str(error))
-    if wrong:
-        raise ConfigError("; ".join(sorted(wrong)))
-    return kind(**typed)
+    with mistakes.noted():  # the rest too, as it is
+        made = kind(**typed)
+    mistakes.report()
+    return made
 
 
 def _typed(value: Any, wanted: Any, name: str) -> Any:
@@ -257,7 +292,7 @@ def _typed(value: Any, wanted: Any, name: str) -> Any:
 
 
 def check_rules(name: str, rules: list[tuple[bool, str, str]], config: Any) -> None:
-    """Raise one error that names every broken rule."""
+    """Raise one error that names every broken rule, as what must be what."""
     broken = [
         f"{name}.{key} must be {wanted}, not {getattr(config, key, 'as given')}"
         for holds, key, wanted in rules

@@ -28,6 +28,7 @@ def evaluate(
     print(f"tokens               {found.n_tokens:,} in {found.n_sentences:,} sentences")
     print(f"unknown              {found.unknown_rate:.2%}")
     print(f"perplexity forward   {found.forward:.2f}")
-    print(f"perplexity backward  {found.backward:.2f}")
+    if found.backward is not None:
+        print(f"perplexity backward  {found.backward:.2f}")
     print(f"perplexity mean      {found.mean:.2f}")
     print(f"bits per character   {found.bits_per_character:.3f}")

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from elmokit.cli.common import DeviceOption, TokenizedOption
-from elmokit.errors import InputError
 
 
 def pretrain(
@@ -72,29 +71,41 @@ def pretrain(
     The folder of the run holds settings, vocabulary, metrics, a checkpoint to resume from, and
     under best/ the model, ready for every other command. Ctrl-C saves and leaves.
     """
+    from elmokit.config import Mistakes
+    from elmokit.pretrain import given
     from elmokit.pretrain.recipe import Recipe
     from elmokit.pretrain.run_folder import RunFolder
     from elmokit.pretrain.start import pretrain as run
 
-    if epochs is not None and minutes is not None:
-        raise InputError("give --epochs or --minutes, not both; either ends the run")
-    in_file = _from_file(recipe, size)
-    in_line = _from_line(
-        setting or [],
-        text={
+    options: dict[str, dict[str, Any]] = {
+        "text": {
             "tokenizer": tokenizer,
             "tokenized": tokenized or None,
             "vocabulary_size": vocabulary_size,
         },
-        training={"epochs": epochs, "minutes": minutes, "seed": seed},
-    )
+        "training": {"epochs": epochs, "minutes": minutes, "seed": seed},
+    }
+    mistakes, settings = Mistakes(), None
+    in_file: dict[str, Any] = {}
+    in_line: dict[str, Any] = {}
+    with mistakes.noted():
+        in_file = given.from_file(recipe, size)
+    with mistakes.noted():
+        in_line = given.from_line(setting or [], options)
+    if epochs is not None and minutes is not None:
+        mistakes.found.append("give --epochs or --minutes, not both; either ends the run")
     if init_from is not None:
-        _check_no_sizes(in_file, in_line, size, recipe)
-    if vocabulary is not None:
-        _check_no_choice_of_words(in_line)
-    given = _merged(in_file, in_line)
-    settings = RunFolder(out).recipe().changed(given) if resume else Recipe.from_dict(given)
-    result = run(
+        with mistakes.noted():
+            given.check_sizes(in_file, in_line, recipe)
+    with mistakes.noted():
+        # what is resumed is compared with what it was, and its model may be gone
+        own_words = None if new_vocabulary or resume else init_from
+        given.check_words(in_line, vocabulary, own_words)
+    with mistakes.noted():
+        values = given.merged(in_file, in_line)
+        settings = RunFolder(out).recipe().changed(values) if resume else Recipe.from_dict(values)
+    mistakes.report()
+    run(
         text,
         valid,
         out,
@@ -107,83 +118,3 @@ def pretrain(
         device=device,
         processes=processes,
     )
-    if result is None:
-        print(f"stopped and saved; continue with the same command and --resume (run {out})")
-    else:
-        print(f"perplexity {result.mean:.2f}; the model is {out / 'best'}")
-
-
-def _from_file(path: Path | None, size: str | None) -> dict[str, Any]:
-    """The settings of a recipe, or of a published size."""
-    from elmokit.pretrain.recipe import read_toml
-
-    if size is None:
-        return read_toml(path) if path else {}
-    if path is not None:
-        raise InputError("give --size or --recipe, not both; a recipe may name a size itself")
-    return {"model": {"size": size}}
-
-
-def _from_line(settings: list[str], **options: dict[str, Any]) -> dict[str, Any]:
-    """The settings given on the command line, and those only."""
-    from elmokit.config import merge
-
-    values: dict[str, Any] = {}
-    for setting in settings:
-        _set(values, setting)
-    for section, named in options.items():
-        if given := {key: value for key, value in named.items() if value is not None}:
-            values = merge(values, {section: given})
-    return values
-
-
-def _set(values: dict[str, Any], setting: str) -> None:
-    """Put section.key=value where it belongs."""
-    from elmokit.pretrain.recipe import parse_toml
-
-    name, sign, value = setting.partition("=")
-    *sections, key = name.split(".")
-    if not sign or not sections:
-        raise InputError(f"--set takes section.key=value, not {setting!r}")
-    for section in sections:
-        values = values.setdefault(section, {})
-    parsed = parse_toml(f"x = {value}")
-    values[key] = value if parsed is None else parsed["x"]
-
-
-def _merged(in_file: dict[str, Any], in_line: dict[str, Any]) -> dict[str, Any]:
-    """Both together; where only epochs are given, minutes said before no longer end the run."""
-    from elmokit.config import merge
-
-    values: dict[str, Any] = {}
-    for given in (in_file, in_line):
-        training = given.get("training")
-        if isinstance(training, dict) and "epochs" in training:
-            given = given | {"training": {"minutes": None} | training}
-        values = merge(values, given)
-    return values
-
-
-def _check_no_sizes(
-    in_file: dict[str, Any], in_line: dict[str, Any], size: str | None, recipe: Path | None
-) -> None:
-    """Raise where sizes are given beside a model that has its own."""
-    given = ["--set model…"] if "model" in in_line else []
-    if size is not None:
-        given.append("--size")
-    elif "model" in in_file or "encoder" in in_file:
-        given.append(f"the section [model] of {recipe}")
-    if given:
-        raise InputError(
-            f"with --init-from the model's own size counts; leave out {' and '.join(given)}"
-        )
-
-
-def _check_no_choice_of_words(in_line: dict[str, Any]) -> None:
-    """Raise where the words of the text are to be chosen though they are given in a file."""
-    text = in_line.get("text", {})
-    if given := [name for name in ("vocabulary_size", "min_count") if name in text]:
-        raise InputError(
-            f"with --vocabulary its words are predicted, all of them; leave out text."
-            f"{' and text.'.join(given)}"
-        )

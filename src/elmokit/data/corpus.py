@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +36,8 @@ class Corpus:
         try:
             about = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
             self.n_tokens, self.n_words = int(about["tokens"]), int(about["distinct_words"])
+            self.digest = str(about["digest"])
+            """What tells this text from any other; made when the text was prepared."""
             self.counts: Numbers = np.load(folder / "counts.npy")
             self.lengths: Codes = np.load(folder / "lengths.npy")
             self.documents: Numbers = np.load(folder / "documents.npy")
@@ -58,14 +59,6 @@ class Corpus:
     def words(self) -> list[str]:
         """Every word, by its number."""
         return (self.folder / "words.txt").read_text(encoding="utf-8").split("\n")[:-1]
-
-    @cached_property
-    def digest(self) -> str:
-        """What tells this text from any other."""
-        found = hashlib.sha256((self.folder / "words.txt").read_bytes())
-        for numbers in (self.counts, self.lengths, self.documents):
-            found.update(np.ascontiguousarray(numbers).data)
-        return found.hexdigest()
 
     @cached_property
     def starts(self) -> Numbers:

@@ -30,7 +30,7 @@ from elmokit.progress import DelayedProgress
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import get_tokenizer
 
-_VERSION = 1  # of the files; another one is prepared anew
+_VERSION = 2  # of the files; another one is prepared anew
 _PIECE = 2 << 20  # characters tokenised by a process at once
 
 
@@ -122,16 +122,20 @@ def _write(
     order = np.lexsort((np.array(words, object).argsort().argsort(), -counts))
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    _renumber(folder / "tokens.new", folder / "tokens.bin", place)
+    digest = hashlib.sha256()  # of everything, as the same words in another order are another text
+    _renumber(folder / "tokens.new", folder / "tokens.bin", place, digest)
     (folder / "words.txt").write_text(
         "".join(words[i] + "\n" for i in order.tolist()), encoding="utf-8", newline="\n"
     )
     np.save(folder / "counts.npy", counts[order])
     np.save(folder / "lengths.npy", np.concatenate(lengths))
     np.save(folder / "documents.npy", np.array(documents, np.int64))
+    for name in ("words.txt", "lengths.npy", "documents.npy"):
+        digest.update((folder / name).read_bytes())
     about = {
         "version": _VERSION,
         "fingerprint": fingerprint,
+        "digest": digest.hexdigest(),
         "options": asdict(options),
         "files": [str(path) for path in files],
         "tokens": int(counts.sum()),
@@ -143,10 +147,15 @@ def _write(
     return True
 
 
-def _renumber(source: Path, target: Path, place: npt.NDArray[np.int32]) -> None:
+def _renumber(
+    source: Path, target: Path, place: npt.NDArray[np.int32], digest: hashlib._Hash
+) -> None:
+    """All tokens by the places of their words; the digest is told them too."""
     with source.open("rb") as old, target.open("wb") as new:
         while data := old.read(1 << 26):
-            new.write(place[np.frombuffer(data, np.int32)].tobytes())
+            numbers = place[np.frombuffer(data, np.int32)].tobytes()
+            new.write(numbers)
+            digest.update(numbers)
     source.unlink()
 
 

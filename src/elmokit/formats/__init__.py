@@ -23,13 +23,17 @@ def bundled_models() -> list[str]:
 
 
 def find_model(model: str | Path) -> Path:
-    """A path, or the place of a name: in the package, or in a folder of $ELMOKIT_MODELS."""
+    """A path, or the place of a name: in the package, or in a folder of $ELMOKIT_MODELS.
+
+    The folder of a training run means its best model.
+    """
     path, name = Path(model).expanduser(), str(model)
     try:
-        if name.strip() and path.exists():
-            return path
+        exists = bool(name.strip()) and path.exists()
     except OSError as error:
         raise ModelNotFoundError(f"cannot read {path}: {error.strerror}") from error
+    if exists:
+        return _best_of(path) if (path / "recipe.json").is_file() else path
     folders = [
         _BUNDLED,
         *map(Path, filter(None, os.environ.get("ELMOKIT_MODELS", "").split(os.pathsep))),
@@ -44,6 +48,14 @@ def find_model(model: str | Path) -> Path:
         f"there is no model {name!r}: neither a folder or ZIP archive of that path, nor a bundled "
         f"name (bundled: {names}), nor one in $ELMOKIT_MODELS"
     )
+
+
+def _best_of(run: Path) -> Path:
+    if not (run / "best").is_dir():
+        raise ModelNotFoundError(
+            f"{run} is a training run without a model so far; its first evaluation makes {run}/best"
+        )
+    return run / "best"
 
 
 def read_model(model: str | Path) -> Checkpoint:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,10 +20,10 @@ class Evaluation:
 
     forward: float
     """Perplexity of the forward direction."""
-    backward: float
-    """Perplexity of the backward direction; NaN for a forward model."""
+    backward: float | None
+    """Perplexity of the backward direction; None for a forward model."""
     mean: float
-    """exp of the mean of both losses."""
+    """exp of the mean of both losses, or of the one."""
     n_tokens: int
     """Tokens of the text; each direction also predicts one mark a sentence."""
     n_sentences: int
@@ -30,6 +31,10 @@ class Evaluation:
     """Share of tokens the vocabulary lacks; the more, the lower the perplexity seems."""
     bits_per_character: float
     """Mean of both directions, over the tokens' characters and a space behind each."""
+
+    def values(self) -> dict[str, Any]:
+        """What there is, by name."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @torch.no_grad()
@@ -73,7 +78,7 @@ def evaluate(
     nats = (losses / predicted).tolist()
     return Evaluation(
         _exp(nats[0]),
-        _exp(nats[1]) if len(nats) > 1 else math.nan,
+        _exp(nats[1]) if len(nats) > 1 else None,
         _exp(sum(nats) / len(nats)),
         n_tokens,
         n_sentences,

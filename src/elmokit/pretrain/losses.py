@@ -97,7 +97,10 @@ def adaptive_loss(softmax: nn.AdaptiveLogSoftmaxWithLoss, h: Tensor, targets: Te
 
 
 def _adaptive_part(softmax: nn.AdaptiveLogSoftmaxWithLoss, h: Tensor, targets: Tensor) -> Tensor:
-    return -softmax(h, targets).output.float().sum()
+    # PyTorch's module copies rows of its own dtype into rows of the input's, which differ under
+    # the autocast of a GPU
+    with torch.autocast(h.device.type, enabled=False):
+        return -softmax(h.float(), targets).output.sum()
 
 
 def _apply(*arguments: Tensor | None) -> Tensor:

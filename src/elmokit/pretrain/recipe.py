@@ -14,8 +14,17 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from elmokit.config import ModelConfig, build, check_rules, merge, published_size
+from elmokit.config import (
+    ContextConfig,
+    Mistakes,
+    ModelConfig,
+    build,
+    check_rules,
+    merge,
+    published_size,
+)
 from elmokit.errors import ConfigError
+from elmokit.text.tokenizers import TOKENIZERS
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,8 @@ class TextSettings:
     """How text becomes words, and which of them the model predicts."""
 
     tokenizer: str | None = None
-    """A name of elmokit.text.tokenizers; None for that of the model gone on with, else english."""
+    """A name of elmokit.text.tokenizers; None for that of the model gone on with, else english.
+    Tokens of tokenised text are those between white space."""
     tokenized: bool = False
     """Whether each line is one sentence, its tokens apart by white space."""
     vocabulary_size: int = 100_000
@@ -35,6 +45,12 @@ class TextSettings:
         check_rules(
             "text",
             [
+                (self.tokenizer in (None, *TOKENIZERS), "tokenizer", " or ".join(TOKENIZERS)),
+                (
+                    not self.tokenized or self.tokenizer in (None, "whitespace"),
+                    "tokenizer",
+                    "left out with tokenised text (text.tokenized, --tokenized)",
+                ),
                 (self.vocabulary_size > 3, "vocabulary_size", "4 or more"),
                 (self.min_count >= 1, "min_count", "1 or more"),
             ],
@@ -108,7 +124,8 @@ class OptimizerSettings:
     learning_rate: float = 0.002
     """The highest."""
     warmup: int = 300
-    """Steps over which the rate rises from nothing; a tenth of all steps if that is fewer."""
+    """Steps over which the rate rises from nothing; a tenth of all steps if that is fewer, but with
+    minutes, where nobody knows how many there will be, always as many as given."""
     schedule: str = "cosine"
     """cosine (falls to a hundredth at the end) or constant."""
     weight_decay: float = 0.01
@@ -127,14 +144,14 @@ class OptimizerSettings:
             "optimizer",
             [
                 (self.name in ("adamw", "adagrad"), "name", "adamw or adagrad"),
-                (self.learning_rate > 0, "learning_rate", "above 0"),
+                (0 < self.learning_rate < math.inf, "learning_rate", "above 0, and finite"),
                 (self.warmup >= 0, "warmup", "0 or more"),
                 (self.schedule in ("cosine", "constant"), "schedule", "cosine or constant"),
-                (self.weight_decay >= 0, "weight_decay", "0 or more"),
+                (0 <= self.weight_decay < math.inf, "weight_decay", "0 or more, and finite"),
                 (all(0 <= b < 1 for b in self.betas), "betas", "from 0 to below 1"),
                 (self.clip_norm > 0, "clip_norm", "above 0"),
-                (self.accumulator >= 0, "accumulator", "0 or more"),
-                (self.loss_scale > 0, "loss_scale", "above 0"),
+                (0 <= self.accumulator < math.inf, "accumulator", "0 or more, and finite"),
+                (0 < self.loss_scale < math.inf, "loss_scale", "above 0, and finite"),
             ],
             self,
         )
@@ -161,11 +178,12 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         precisions = ("auto", "float32", "bfloat16")
+        minutes = 1.0 if self.minutes is None else self.minutes
         check_rules(
             "training",
             [
                 (0 < self.epochs < math.inf, "epochs", "above 0, and finite"),
-                (self.minutes is None or self.minutes > 0, "minutes", "above 0"),
+                (0 < minutes < math.inf, "minutes", "above 0, and finite"),
                 (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
                 (self.seed >= 0, "seed", "0 or more"),
                 (self.precision in precisions, "precision", " or ".join(precisions)),
@@ -191,8 +209,19 @@ class Recipe:
 
     def __post_init__(self) -> None:
         encoders = ("char_cnn", "words")
-        check_rules("model", [(self.encoder in encoders, "encoder", " or ".join(encoders))], self)
-        check_order(self.batch.order, self.model.context.kind)
+        mistakes, model = Mistakes(), self.model
+        with mistakes.noted():
+            check_rules(
+                "model", [(self.encoder in encoders, "encoder", " or ".join(encoders))], self
+            )
+        with mistakes.noted():
+            check_context(self.batch.order, model.context)
+        if model.token_encoder.alphabet != "utf8" or model.token_encoder.word_dim:
+            mistakes.found.append(
+                "model.token_encoder can be trained with alphabet=utf8 and word_dim=0 alone; for "
+                "vectors of whole words, choose model.encoder=words"
+            )
+        mistakes.report()
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values for JSON."""
@@ -211,28 +240,31 @@ class Recipe:
             "optimizer": OptimizerSettings,
             "training": TrainingSettings,
         }
-        wrong, built = [], {}
+        mistakes, built = Mistakes(), {}
         if unknown := sorted(set(values) - set(sections) - {"model", "encoder"}):
             known = ", ".join(["model", *sections])
-            wrong.append(f"there is no section {', '.join(unknown)}; known are {known}")
+            mistakes.found.append(f"there is no section {', '.join(unknown)}; known are {known}")
         for name, kind in sections.items():
-            try:
+            with mistakes.noted():
                 built[name] = build(kind, name, values.get(name, {}))
-            except ConfigError as error:
-                wrong.append(str(error))
-        model = dict(values.get("model", {}))
-        built["encoder"] = values.get("encoder", model.pop("encoder", "char_cnn"))
-        try:
+        with mistakes.noted():
+            model = _section(values, "model")
+            given = model.pop("encoder", "char_cnn")
+            built["encoder"] = values.get("encoder", given)
+            if given == "words" and "token_encoder" in model:
+                mistakes.found.append(
+                    "model.encoder=words leaves no use for model.token_encoder, which is for "
+                    "characters; leave out either"
+                )
             built["model"] = _model(model)
-        except ConfigError as error:
-            wrong.append(str(error))
-        if wrong:
-            raise ConfigError("; ".join(wrong))
-        return cls(**built)
+        with mistakes.noted():  # what has to fit together, as far as it is there
+            made = cls(**built)
+        mistakes.report()
+        return made
 
     def changed(self, values: dict[str, Any]) -> Recipe:
         """A recipe with those settings changed that are given, as :meth:`from_dict` takes them."""
-        own, model = self.to_dict(), dict(values.get("model", {}))
+        own, model = self.to_dict(), _section(values, "model")
         if "size" in model:
             own["model"] = published_size(model.pop("size")).to_dict()
         if "encoder" in model:
@@ -245,13 +277,20 @@ class Recipe:
         return cls.from_dict(read_toml(path))
 
 
-def check_order(order: str, kind: str) -> None:
-    """Raise where batches would carry the state of a context layer that has none."""
-    if order != "sentences" and kind == "transformer":
-        raise ConfigError(
+def check_context(order: str, context: ContextConfig) -> None:
+    """Raise where context layers cannot be trained, or not on batches in this order."""
+    mistakes = Mistakes()
+    if order != "sentences" and context.kind == "transformer":
+        mistakes.found.append(
             f"batch.order={order} carries a state from batch to batch, which a transformer does "
             "not have; choose batch.order=sentences, or an LSTM"
         )
+    if context.kind == "lstm" and not context.has_projection:
+        mistakes.found.append(
+            "training needs a context.projection_dim that differs from context.cell_dim, which "
+            f"is {context.cell_dim} too"
+        )
+    mistakes.report()
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -272,7 +311,31 @@ def parse_toml(text: str) -> dict[str, Any] | None:
         return None
 
 
+def _section(values: dict[str, Any], name: str) -> dict[str, Any]:
+    section = values.get(name, {})
+    if not isinstance(section, dict):
+        raise ConfigError(f"{name} must be a section of settings, not {section!r}")
+    return dict(section)
+
+
+_DERIVED = {
+    "tokenizer": "text.tokenizer",
+    "vocabulary_size": "text.vocabulary_size",
+    "softmax_cutoffs": "softmax.cutoffs",
+}
+"""Settings of a model that follow from others of a recipe."""
+
+
 def _model(values: dict[str, Any]) -> ModelConfig:
-    values = dict(values)
-    size = values.pop("size", "small")
-    return ModelConfig.from_dict(merge(published_size(size).to_dict(), values))
+    mistakes, own = Mistakes(), ModelConfig().to_dict()
+    for name, instead in _DERIVED.items():
+        given = values.pop(name, own[name])
+        if given not in (own[name], []):  # JSON has lists where there were tuples
+            mistakes.found.append(f"model.{name} follows from {instead}; choose that instead")
+    sizes = published_size("small")
+    with mistakes.noted():
+        sizes = published_size(values.pop("size", "small"))
+    with mistakes.noted():
+        made = ModelConfig.from_dict(merge(sizes.to_dict(), values))
+    mistakes.report()
+    return made

@@ -64,9 +64,10 @@ class Reporter:
     def evaluation(self, step: int, values: dict[str, Any]) -> None:
         """The validation text was scored."""
         self._event("evaluation", step, values)
+        directions = [f"{d} {values[d]:.2f}" for d in ("forward", "backward") if d in values]
         self._say(
-            f"step {step:,}: perplexity {values['mean']:.2f} (forward {values['forward']:.2f}, "
-            f"backward {values['backward']:.2f}), {values['unknown_rate']:.2%} unknown"
+            f"step {step:,}: perplexity {values['mean']:.2f} ({', '.join(directions)}), "
+            f"{values['unknown_rate']:.2%} unknown"
         )
         draw_training(self._folder)
 

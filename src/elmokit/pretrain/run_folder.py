@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -74,15 +77,27 @@ class RunFolder:
         return self.path / "last.pt"
 
     def begin(self, recipe: Recipe, start: Start) -> None:
-        """Make the folder, which must not hold another run."""
+        """Make the folder; of a run in it that has saved nothing, nothing stays."""
+        self.check_free()
+        with clear_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            if self.is_begun:
+                self._forget()
+            self.keep_recipe(recipe, start)
+
+    def check_free(self) -> None:
+        """Raise where the folder holds a run that has saved something."""
         if self.checkpoint.exists():
             raise OutputError(
                 f"{self.path} holds a run already; add --resume to continue it, or choose another "
                 "folder"
             )
-        with clear_errors(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            self.keep_recipe(recipe, start)
+
+    def _forget(self) -> None:
+        """Drop what a run left that is to be begun again; its text as numbers can be used."""
+        shutil.rmtree(self.best, ignore_errors=True)
+        for path in (self.metrics, self.path / "training.png", *self.path.glob("events*")):
+            path.unlink(missing_ok=True)
 
     def keep_recipe(self, recipe: Recipe, start: Start) -> None:
         """Write the settings, and what the run began with."""
@@ -129,10 +144,24 @@ class RunFolder:
 
     def write(self, name: str, text: str) -> None:
         """Write a small file as a whole or not at all."""
-        with clear_errors(self.path / name, _RESUME):
-            new = self.path / f"{name}.new"
+        with self._new(self.path / name) as new:
             new.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(new, self.path / name)
+
+    @contextmanager
+    def _new(self, target: Path) -> Iterator[Path]:
+        """A file that takes the target's place when all went well, else is removed.
+
+        Its name is always the same, so that a run that is killed again and again leaves one at
+        most.
+        """
+        new = target.with_name(target.name + ".new")
+        try:
+            with clear_errors(target, _RESUME):
+                yield new
+                os.replace(new, target)
+        finally:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
 
     def report(self, **values: Any) -> None:
         """Add a line to the metrics."""
@@ -158,16 +187,16 @@ class RunFolder:
     def save(self, state: dict[str, Any]) -> None:
         """Write a checkpoint in place of the last one."""
         target = self.checkpoint
-        new = target.with_name(target.name + ".new")
-        with clear_errors(target, _RESUME):
+        with self._new(target) as new, new.open("wb") as file:
             try:
-                with new.open("wb") as file:
-                    torch.save(state, file)
-                    file.flush()
-                    os.fsync(file.fileno())
+                torch.save(state, file)
             except RuntimeError as error:  # how torch reports a full disk
-                raise OutputError(f"cannot write {target}: {error}") from error
-            os.replace(new, target)
+                raise OutputError(
+                    f"cannot write {target}: {error}; what was saved before is untouched, so see "
+                    f"that there is room on the disk and {_RESUME}"
+                ) from error
+            file.flush()
+            os.fsync(file.fileno())
 
     def load(self) -> dict[str, Any]:
         """The last checkpoint."""

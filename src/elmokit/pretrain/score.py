@@ -9,7 +9,7 @@ from pathlib import Path
 from elmokit.data.batches import one_after_another
 from elmokit.data.prepare import TextOptions, prepare
 from elmokit.devices import choose_device
-from elmokit.errors import UnsupportedModelError
+from elmokit.errors import InputError, UnsupportedModelError
 from elmokit.formats import read_model
 from elmokit.formats.checkpoint import Checkpoint
 from elmokit.pretrain.evaluate import Evaluation, evaluate
@@ -38,15 +38,14 @@ def evaluate_model(
             where the run's text was, unless a tokenizer is given.
         device: Where to run; None for a GPU where there is one.
     """
-    run = RunFolder(Path(model))
-    checkpoint = read_model(run.best if run.best.is_dir() else model)
+    run, checkpoint = RunFolder(Path(model)), read_model(model)
     if checkpoint.vocabulary is None:
         raise UnsupportedModelError(
             f"{model} has no softmax and vocabulary, so that it cannot predict words"
         )
+    options = _text_options(run, checkpoint, tokenizer, tokenized)
     chosen = choose_device(device)
     network = _network(checkpoint).to(chosen).eval()
-    options = _text_options(run, checkpoint, tokenizer, tokenized)
     with tempfile.TemporaryDirectory() as folder:
         corpus = prepare(paths, Path(folder) / "corpus", options)
         plan = one_after_another(corpus, _BATCH_TOKENS[chosen.type])
@@ -59,7 +58,11 @@ def _text_options(
 ) -> TextOptions:
     """How to read the text: as asked for, else as the run read its own, else as the model does."""
     if tokenized:
-        return TextOptions(tokenizer or "whitespace", tokenized)
+        if tokenizer not in (None, "whitespace"):
+            raise InputError(
+                f"tokenised text is not split by a tokenizer; leave out {tokenizer}, or --tokenized"
+            )
+        return TextOptions("whitespace", tokenized)
     if tokenizer is None and run.is_begun:
         text = run.recipe().text
         return TextOptions(text.tokenizer or checkpoint.config.tokenizer, text.tokenized)

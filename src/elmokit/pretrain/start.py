@@ -1,33 +1,30 @@
-"""Setting up a run: text, vocabulary, weights to start from, and the processes that share it."""
+"""Setting up a run: settings, text, vocabulary, and weights to start from."""
 
 from __future__ import annotations
 
-import datetime
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch import distributed as dist
 
-from elmokit.config import TokenEncoderConfig
+from elmokit.config import Mistakes, TokenEncoderConfig
 from elmokit.data.corpus import Corpus
 from elmokit.data.prepare import TextOptions, prepare
 from elmokit.data.text_files import find_files, read_lines
-from elmokit.devices import choose_device
-from elmokit.errors import ConfigError, FormatError, InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.formats import read_model
-from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.formats.checkpoint import Checkpoint
 from elmokit.nn.bilm import BiLM
 from elmokit.pretrain.evaluate import Evaluation
-from elmokit.pretrain.recipe import Recipe, check_order
+from elmokit.pretrain.from_model import check_softmax, cutoffs, with_words
+from elmokit.pretrain.process import Process, joined
+from elmokit.pretrain.recipe import Recipe, check_context
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder, Start
-from elmokit.pretrain.train import Process, Trainer
+from elmokit.pretrain.train import Trainer
 from elmokit.pretrain.vocabulary import MARKS, choose_words
 from elmokit.text.tokenizers import TOKENIZERS
 from elmokit.text.vocabulary import Vocabulary
@@ -72,31 +69,44 @@ def pretrain(
         data: Where the text as numbers is kept, to be used again; None for a folder of the run.
         device: Where to train; None for a GPU where there is one.
         processes: How many tokenise; None for as many as there are processors.
-        say: What prints a line.
+        say: What prints a line, in the first of several processes.
 
     Returns:
-        The evaluation at the end; None if the run was stopped before.
+        The evaluation at the end; None if the run was stopped before, and in all processes but the
+        first.
     """
     folder, place = RunFolder(out), data or out / "data"
-    words = None if vocabulary is None else str(vocabulary.resolve())
-    start = Start(_place_of(init_from), new_vocabulary, words)
-    with _processes(device) as process:
+    file = None if vocabulary is None else str(vocabulary.resolve())
+    start = Start(_place_of(init_from), new_vocabulary, file)
+    with joined(device) as process:
         quiet = say if process.is_first else (lambda _: None)
         if resume:
             recipe, start = _resumed(folder, recipe, start)
             resume = folder.checkpoint.exists()  # else it was stopped before anything was saved
-        model = None if resume else _model(start)
-        recipe = _complete(recipe or Recipe(), model)
-        if process.is_first:
+        recipe = recipe or Recipe()
+        mistakes, model, words = Mistakes(), None, None
+        with mistakes.noted():
+            _check_processes(processes)
+        with mistakes.noted():
             _check_places(paths, valid, out, place)
-            if not resume:
-                folder.begin(recipe, start)
+        if not resume:
+            with mistakes.noted():
+                folder.check_free()
+            with mistakes.noted():
+                words = _given_words(start.vocabulary)
+            with mistakes.noted():
+                model = _model(start)
+        with mistakes.noted():
+            recipe = _complete(recipe, model, start)
+        mistakes.report()
+        if process.is_first and not resume:
+            folder.begin(recipe, start)
         train, held_out = _prepare(paths, valid, place, recipe, process, processes)
-        base = folder.base() if resume else _base(recipe, train, model, start)
+        base = folder.base() if resume else _base(recipe, train, model, words, start)
         used = _drawable(recipe, len(base.vocabulary or []), quiet)
         if process.is_first and not resume:
             folder.keep_base(base)
-            quiet(_summary(used, base, train, process))
+            quiet(_summary(base, train, process))
         with closing(Trainer(used, base, train, held_out, folder, process)) as trainer:
             if resume:
                 trainer.resume()
@@ -104,7 +114,12 @@ def pretrain(
                     folder.keep_recipe(recipe, start)
                 quiet(f"resuming at step {trainer.progress.step:,}")
             with Reporter(folder, quiet, process.is_first) as reporter:
-                return trainer.run(reporter)
+                found = trainer.run(reporter)
+        if found is None:
+            quiet(f"stopped and saved; continue with the same command and --resume (run {out})")
+        else:
+            quiet(f"perplexity {found.mean:.2f}; the model is {folder.best}")
+        return found
 
 
 def _resumed(folder: RunFolder, recipe: Recipe | None, start: Start) -> tuple[Recipe, Start]:
@@ -163,22 +178,57 @@ def _model(start: Start) -> Checkpoint | None:
     return None
 
 
-def _complete(recipe: Recipe, model: Checkpoint | None) -> Recipe:
-    """A recipe that says how the text is split: as asked for, as the model does, or as English."""
+def _complete(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
+    """A recipe that says how the text is split: as asked for, as the model does, or as English.
+
+    Raises where the model cannot be gone on with that way.
+    """
+    mistakes, text = Mistakes(), recipe.text
+    name = text.tokenizer or "english"
     if model is not None:
-        check_order(recipe.batch.order, model.config.context.kind)
-    text = recipe.text
-    if text.tokenizer is not None:
-        return recipe
-    name = model.config.tokenizer if model is not None else "english"
+        with mistakes.noted():
+            check_context(recipe.batch.order, model.config.context)
+        if _keeps_words(model, start):
+            with mistakes.noted():
+                check_softmax(model.config, recipe.softmax)
+        name = text.tokenizer or model.config.tokenizer
     if text.tokenized:
         name = "whitespace"
     elif name not in TOKENIZERS:
-        raise InputError(
-            f"the model splits text by {name}, which is not known here; give --tokenizer, or "
-            "tokenised text and --tokenized"
-        )
+        with mistakes.noted():
+            raise InputError(
+                f"the model splits text by {name}, which is not known here; give --tokenizer, or "
+                "tokenised text and --tokenized"
+            )
+    mistakes.report()
     return replace(recipe, text=replace(text, tokenizer=name))
+
+
+def _keeps_words(model: Checkpoint, start: Start) -> bool:
+    """Whether the words predicted stay those of the model gone on with."""
+    changed = start.new_vocabulary or start.vocabulary is not None
+    return model.vocabulary is not None and not changed
+
+
+def _given_words(path: str | None) -> list[str] | None:
+    """The words to predict, from a file; None where the text's own are to be."""
+    if path is None:
+        return None
+    if not Path(path).is_file():
+        raise InputError(f"there is no file {path}; give one with the words to predict, one a line")
+    words = [line for line in read_lines(Path(path)) if line]
+    try:
+        Vocabulary(words)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
+    if len(words) == len(MARKS):
+        raise InputError(f"{path} has no word but {', '.join(MARKS)}; give the words to predict")
+    return words
+
+
+def _check_processes(processes: int | None) -> None:
+    if processes is not None and processes < 1:
+        raise InputError(f"--processes must be at least 1, not {processes}")
 
 
 def _check_places(paths: Sequence[Path], valid: Sequence[Path], out: Path, data: Path) -> None:
@@ -209,11 +259,11 @@ def _prepare(
     """Both texts as numbers; the first process makes them, and the others find them done."""
     options = TextOptions(recipe.text.tokenizer or "english", recipe.text.tokenized)
     if not process.is_first:
-        _wait(process)
+        process.wait()
     train = prepare(paths, place / "train", options, processes, "training text")
     held_out = prepare(valid, place / "valid", options, processes, "validation text")
     if process.is_first:
-        _wait(process)
+        process.wait()
     return train, held_out
 
 
@@ -228,7 +278,7 @@ def _drawable(recipe: Recipe, n_words: int, say: Callable[[str], None]) -> Recip
     return replace(recipe, softmax=replace(recipe.softmax, kind="full"))
 
 
-def _summary(recipe: Recipe, base: Checkpoint, train: Corpus, process: Process) -> str:
+def _summary(base: Checkpoint, train: Corpus, process: Process) -> str:
     unknown = 1 - _known_share(train, base.vocabulary or [])
     return (
         f"{train.n_tokens:,} tokens in {len(train):,} sentences, {train.n_words:,} different "
@@ -249,30 +299,23 @@ def _n_parameters(base: Checkpoint) -> int:
         return sum(p.numel() for p in BiLM(base.config).parameters())
 
 
-def _words(recipe: Recipe, train: Corpus, path: str | None) -> list[str]:
-    """The words to predict."""
-    if path is None:
-        return choose_words(train, recipe.text.vocabulary_size, recipe.text.min_count)
-    words = [line for line in read_lines(Path(path)) if line]
-    try:
-        Vocabulary(words)
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
-    return words
-
-
-def _base(recipe: Recipe, train: Corpus, model: Checkpoint | None, start: Start) -> Checkpoint:
-    """Sizes, vocabulary and weights to start from."""
-    words = _words(recipe, train, start.vocabulary)
+def _base(
+    recipe: Recipe, train: Corpus, model: Checkpoint | None, words: list[str] | None, start: Start
+) -> Checkpoint:
+    """Sizes, vocabulary and weights to start from; the words given, or those of the text."""
+    tokenizer = _tokenizer_of(recipe)
+    if model is not None and _keeps_words(model, start):
+        return replace(model, config=replace(model.config, tokenizer=tokenizer))
+    if words is None:
+        words = choose_words(train, recipe.text.vocabulary_size, recipe.text.min_count)
     if model is not None:
-        new_vocabulary = start.new_vocabulary or start.vocabulary is not None
-        base = from_model(model, words, new_vocabulary, recipe)
-        return replace(base, config=replace(base.config, tokenizer=_tokenizer_of(recipe)))
+        base = with_words(model, words, recipe.softmax)
+        return replace(base, config=replace(base.config, tokenizer=tokenizer))
     config = replace(
         recipe.model,
         vocabulary_size=len(words),
-        softmax_cutoffs=_cutoffs(recipe, len(words)),
-        tokenizer=_tokenizer_of(recipe),
+        softmax_cutoffs=cutoffs(recipe.softmax, len(words)),
+        tokenizer=tokenizer,
     )
     if recipe.encoder == "char_cnn":
         return Checkpoint(config, {}, words)
@@ -289,98 +332,5 @@ def _base(recipe: Recipe, train: Corpus, model: Checkpoint | None, start: Start)
     return Checkpoint(config, {}, words, list(_CHARACTERS), known)
 
 
-def _cutoffs(recipe: Recipe, size: int) -> tuple[int, ...]:
-    if recipe.softmax.kind != "adaptive":
-        return ()
-    return tuple(c for c in recipe.softmax.cutoffs if c < size - 1) or (size // 2,)
-
-
 def _tokenizer_of(recipe: Recipe) -> str:
     return "whitespace" if recipe.text.tokenized else recipe.text.tokenizer or "english"
-
-
-def from_model(
-    model: Checkpoint, words: list[str], new_vocabulary: bool, recipe: Recipe
-) -> Checkpoint:
-    """A model to go on with, its vocabulary kept or changed."""
-    adaptive = bool(model.config.softmax_cutoffs)
-    if model.vocabulary is not None and not new_vocabulary:
-        if adaptive != (recipe.softmax.kind == "adaptive"):
-            kept = "an adaptive" if adaptive else "a full"
-            raise ConfigError(
-                f"the model has {kept} softmax, which softmax.kind={recipe.softmax.kind} cannot go "
-                "on with; choose another kind, or --new-vocabulary"
-            )
-        return model
-    cutoffs = _cutoffs(recipe, len(words))
-    config = replace(model.config, vocabulary_size=len(words), softmax_cutoffs=cutoffs)
-    tensors = {k: v for k, v in model.tensors.items() if not k.startswith(SOFTMAX)}
-    changed = replace(model, config=config, vocabulary=words, tensors=tensors)
-    if not (adaptive or cutoffs or model.vocabulary is None):
-        softmax = new_softmax(model, words, changed)
-        changed.tensors |= {SOFTMAX + name: value for name, value in softmax.items()}
-    return changed
-
-
-@torch.no_grad()
-def new_softmax(model: Checkpoint, words: Sequence[str], changed: Checkpoint) -> dict[str, Tensor]:
-    """Rows for a new vocabulary: those of shared words kept, the others guessed from characters.
-
-    The guess is the linear map from token vectors to rows that fits the shared words best.
-    """
-    assert model.vocabulary is not None
-    width = model.config.context.projection_dim
-    old_row = {word: i for i, word in enumerate(model.vocabulary)}
-    old_weight = model.tensors[SOFTMAX + "weight"].float()
-    old_bias = model.tensors[SOFTMAX + "bias"].float()
-    vectors = _token_vectors(changed, words)
-    shared = [(i, old_row[word]) for i, word in enumerate(words) if word in old_row]
-    here, there = (torch.tensor(list(t)) for t in zip(*shared, strict=True))
-    with_one = torch.cat([vectors, torch.ones(len(vectors), 1)], 1).double()
-    wanted = torch.cat([old_weight[there], old_bias[there, None]], 1).double()
-    known = with_one[here]
-    ridge = 1e-3 * len(known) * torch.eye(width + 1, dtype=torch.float64)
-    fit = torch.linalg.solve(known.t() @ known + ridge, known.t() @ wanted)
-    rows = (with_one @ fit).float()
-    rows[here] = wanted.float()
-    return {"weight": rows[:, :width].contiguous(), "bias": rows[:, width].contiguous()}
-
-
-def _token_vectors(model: Checkpoint, words: Sequence[str]) -> Tensor:
-    with torch.device("meta"):
-        bilm = BiLM(model.config)
-    own = {k: v.float() for k, v in model.tensors.items() if not k.startswith(SOFTMAX)}
-    bilm.load_state_dict(own, assign=True)
-    alphabet = model.alphabet()
-    parts = [
-        bilm.token_encoder(torch.from_numpy(alphabet.encode(words[i : i + 512])))
-        for i in range(0, len(words), 512)
-    ]
-    return torch.cat(parts)
-
-
-@contextmanager
-def _processes(device: str | None) -> Iterator[Process]:
-    """This process, joined with the others that torchrun started, if it did."""
-    # batches differ in size, and memory that cannot grow would be asked for anew again and again
-    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1:
-        yield Process(device=choose_device(device))
-        return
-    rank, local = int(os.environ["RANK"]), int(os.environ.get("LOCAL_RANK", "0"))
-    chosen = choose_device(device)
-    if chosen.type == "cuda":
-        chosen = torch.device("cuda", local)
-        torch.cuda.set_device(chosen)
-    backend = "nccl" if chosen.type == "cuda" else "gloo"
-    dist.init_process_group(backend, timeout=datetime.timedelta(hours=2))
-    try:
-        yield Process(rank, size, chosen)
-    finally:
-        dist.destroy_process_group()
-
-
-def _wait(process: Process) -> None:
-    if process.size > 1:
-        dist.barrier()

@@ -1,4 +1,4 @@
-"""The training loop: steps, reports, evaluations, checkpoints, and stopping well."""
+"""The training loop: steps, reports, evaluations, and stopping well."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch import distributed as dist
 
 from elmokit.data.batches import (
     Batches,
@@ -23,19 +22,15 @@ from elmokit.data.batches import (
     one_after_another,
 )
 from elmokit.data.corpus import Corpus
-from elmokit.errors import ConfigError, ElmoKitError, FormatError, InputError
+from elmokit.errors import ElmoKitError
 from elmokit.formats import native, read_model
 from elmokit.formats.checkpoint import Checkpoint
+from elmokit.pretrain.checkpoint import RunCheckpoint
 from elmokit.pretrain.evaluate import Evaluation, evaluate
 from elmokit.pretrain.feed import Feed, ModelBatch
 from elmokit.pretrain.model import PretrainModel, States
-from elmokit.pretrain.optimizer import (
-    clip_gradients,
-    load_optimizer,
-    make_optimizer,
-    rate_at,
-    take_step,
-)
+from elmokit.pretrain.optimizer import clip_gradients, make_optimizer, rate_at, take_step
+from elmokit.pretrain.process import Process
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder
@@ -50,20 +45,6 @@ _EXPLODED = 3.0  # times the loss of guessing
 
 class TrainingError(ElmoKitError):
     """The loss is not a number, again and again."""
-
-
-@dataclass(frozen=True)
-class Process:
-    """This process among those that train together."""
-
-    rank: int = 0
-    size: int = 1
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-
-    @property
-    def is_first(self) -> bool:
-        """Whether it is the one that writes."""
-        return self.rank == 0
 
 
 class Trainer:
@@ -91,12 +72,8 @@ class Trainer:
         self._base = replace(base, tensors={})
         self.vocabulary = base.vocabulary or []
         self.folder, self.process, self.progress = folder, process, Progress()
-        self._digest = train.digest
+        self._kept = RunCheckpoint(folder, process, train, valid)
         settings, device = recipe.training, process.device
-        if self.config.context.kind == "lstm" and not self.config.context.has_projection:
-            raise ConfigError(
-                "training needs a context.projection_dim that differs from context.cell_dim"
-            )
         torch.manual_seed(settings.seed)
         self.model = PretrainModel(self.config, recipe.softmax, settings.dropout)
         self.model.load(base.tensors)
@@ -140,7 +117,7 @@ class Trainer:
             How good the best model is; None if the end was not reached.
         """
         # closed at the end, as a loader's processes must not be left to themselves
-        with self._stopping_well(), closing(self._all_batches()) as batches:
+        with _stopping_well(self._stop), closing(self._all_batches()) as batches:
             next_evaluation = self._next(self._done())
             since, clock = Since(self.progress), time.perf_counter()
             watch: Stopwatch | None = None
@@ -181,12 +158,9 @@ class Trainer:
     def _agree(self) -> bool:
         """Whether to stop; all processes go by the first one's clock and signals."""
         stop = self._stop.is_set()
-        if self.process.size > 1:
-            told = torch.tensor([self.progress.seconds, float(stop)], dtype=torch.float64)
-            told = told.to(self.process.device)
-            dist.broadcast(told, 0)
-            self.progress.seconds, stop = float(told[0]), bool(told[1])
-        return stop
+        told = torch.tensor([self.progress.seconds, float(stop)], dtype=torch.float64)
+        self.progress.seconds, stop = self.process.from_first(told).tolist()
+        return bool(stop)
 
     def stop(self) -> None:
         """Save and leave after the step under way."""
@@ -244,7 +218,7 @@ class Trainer:
         if watch is not None:
             watch.mark("token encoder")
         norm = clip_gradients(self.model, self.recipe.optimizer.clip_norm)
-        each = _over_all(sums.detach(), self.process) / batch.total
+        each = self.process.sum(sums.detach()) / batch.total
         guess = math.log(len(self.vocabulary))
         usable = torch.isfinite(norm) & (each.mean() < _EXPLODED * guess)
         take_step(self.optimizer, usable)
@@ -287,7 +261,7 @@ class Trainer:
             return None
         with torch.autocast(self.process.device.type, torch.bfloat16, enabled=self._autocast):
             found = evaluate(self.model, self._valid, max_tokens, progress=False)
-        values = asdict(found)
+        values = found.values()
         self.folder.report(
             kind="evaluation",
             step=self.progress.step,
@@ -309,77 +283,19 @@ class Trainer:
         return replace(self._base, tensors=self.model.tensors())
 
     def save(self) -> None:
-        """Write where training can go on, what every process needs in one file."""
+        """Write where training can go on."""
         self._saved_at = self.progress.seconds
-        processes = self._gather(self._own_state())
-        if self.process.is_first:
-            self.folder.save(
-                {
-                    "model": self.model.state_dict(),
-                    "optimizer": self.optimizer.state_dict(),
-                    "progress": asdict(self.progress),
-                    "skipped": int(self._skipped),
-                    "text": self._digest,
-                    "processes": processes,
-                }
-            )
-
-    def _own_state(self) -> dict[str, Any]:
-        """What differs between processes, on the CPU."""
-        device, carried = self.process.device, self.recipe.batch.order != "sentences"
-        states = self._states if carried else None
-        return {
-            "states": states and [(h.cpu(), c.cpu()) for h, c in states],
-            "rng": torch.get_rng_state(),
-            "cuda_rng": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
-        }
-
-    def _gather(self, own: dict[str, Any]) -> list[Any]:
-        """The states of all processes, for the first one."""
-        found: list[Any] = [own] * self.process.size
-        if self.process.size > 1:
-            dist.gather_object(own, found if self.process.is_first else None)
-        return found
+        carried = self._states if self.recipe.batch.order != "sentences" else None
+        skipped = int(self._skipped)
+        self._kept.save(self.model, self.optimizer, self.progress, skipped, carried)
 
     def resume(self) -> None:
         """Go on from the last checkpoint."""
-        state = self.folder.load()
-        self._check_same(state)
-        try:
-            own = state["processes"][self.process.rank]
-            self.model.load_state_dict(state["model"])
-            load_optimizer(self.optimizer, state["optimizer"])
-            self.progress = Progress(**state["progress"])
-            self._skipped = self._skipped + state["skipped"]
-            states = own["states"]
-            torch.set_rng_state(own["rng"])
-            if own["cuda_rng"] is not None and self.process.device.type == "cuda":
-                torch.cuda.set_rng_state(own["cuda_rng"], self.process.device)
-        except (KeyError, RuntimeError, ValueError, TypeError) as error:
-            reason = str(error).split("\n")[0]
-            raise FormatError(
-                f"the checkpoint {self.folder.checkpoint} does not fit this run: {reason}"
-            ) from error
-        to = self.process.device
-        self._states = None if states is None else [(h.to(to), c.to(to)) for h, c in states]
+        self.progress, skipped, self._states = self._kept.load(self.model, self.optimizer)
+        self._skipped = self._skipped + skipped
         self._saved_at = self.progress.seconds
         if self.process.is_first:
             self.folder.forget_after(self.progress.step)
-
-    def _check_same(self, state: dict[str, Any]) -> None:
-        """Raise where text or processes are not those of a checkpoint."""
-        if state.get("text") != self._digest:
-            raise InputError(
-                "the text is not what it was when the run was stopped; give the same text, or "
-                "begin a new run, with --init-from if it is to go on from this one's model"
-            )
-        processes, now = state.get("processes"), self.process.size
-        if processes is not None and len(processes) != now:
-            raise InputError(
-                f"the number of processes was {len(processes)} when the run was stopped and is "
-                f"{now} now; start as many as before (torchrun --nproc-per-node), or begin a new "
-                "run with --init-from"
-            )
 
     _saved_at = 0.0
 
@@ -387,31 +303,25 @@ class Trainer:
         every = 60 * self.recipe.training.save_every
         return self.progress.seconds - self._saved_at >= every
 
-    @contextmanager
-    def _stopping_well(self) -> Iterator[None]:
-        """While inside, Ctrl-C means to save and leave, and once more, to leave at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
 
-        def stop(number: int, frame: Any) -> None:
-            if self._stop.is_set():
-                raise KeyboardInterrupt
-            self._stop.set()
+@contextmanager
+def _stopping_well(told: threading.Event) -> Iterator[None]:
+    """While inside, Ctrl-C means to save and leave, and once more, to leave at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
-        before = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def stop(number: int, frame: Any) -> None:
+        if told.is_set():
+            raise KeyboardInterrupt
+        told.set()
 
-
-def _over_all(sums: Tensor, process: Process) -> Tensor:
-    """The sum over all processes."""
-    if process.size > 1:
-        dist.all_reduce(sums)
-    return sums
+    before = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def make_batches(recipe: Recipe, corpus: Corpus, share: Share) -> Batches:

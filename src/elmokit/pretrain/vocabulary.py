@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from elmokit.data.batches import FIRST_WORD
 from elmokit.data.corpus import Corpus
+from elmokit.errors import InputError
 from elmokit.text.vocabulary import Vocabulary
 
 MARKS = (Vocabulary.begin, Vocabulary.end, Vocabulary.unknown)
@@ -18,6 +19,11 @@ def choose_words(corpus: Corpus, size: int, min_count: int) -> list[str]:
     """The marks, then the most frequent words of a corpus."""
     n = int(np.searchsorted(-corpus.counts, -min_count, "right"))
     words = [word for word in corpus.words[:n] if word not in MARKS]
+    if not words:
+        raise InputError(
+            f"no word of the text occurs {min_count:,} times, so that there is none to predict; "
+            "choose a lower text.min_count, or give more text"
+        )
     return [*MARKS, *words[: size - len(MARKS)]]
 
 

@@ -1,0 +1,115 @@
+"""Where a run can go on: written by all processes into one file, and read back by each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import nn
+
+from elmokit.data.corpus import Corpus
+from elmokit.errors import FormatError, InputError
+from elmokit.pretrain.model import States
+from elmokit.pretrain.optimizer import load_optimizer
+from elmokit.pretrain.process import Process
+from elmokit.pretrain.run_folder import RunFolder
+from elmokit.pretrain.tally import Progress
+
+
+class RunCheckpoint:
+    """The checkpoint of one run.
+
+    Args:
+        folder: Where it is kept.
+        process: This process among others.
+        train: The text trained on.
+        valid: The text evaluated on.
+    """
+
+    def __init__(self, folder: RunFolder, process: Process, train: Corpus, valid: Corpus) -> None:
+        self._folder, self._process = folder, process
+        self._texts = {"training": train.digest, "validation": valid.digest}
+
+    def save(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        progress: Progress,
+        skipped: int,
+        states: States | None,
+    ) -> None:
+        """Write what every process needs in one file.
+
+        Args:
+            model: Its weights.
+            optimizer: What it remembers.
+            progress: Where the run stands.
+            skipped: Steps in a row that were not taken.
+            states: What this process's next batch starts from, where it is carried.
+        """
+        processes = self._process.gather(self._own_state(states))
+        if self._process.is_first:
+            self._folder.save(
+                {
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "progress": asdict(progress),
+                    "skipped": skipped,
+                    "texts": self._texts,
+                    "processes": processes,
+                }
+            )
+
+    def _own_state(self, states: States | None) -> dict[str, Any]:
+        """What differs between processes, on the CPU."""
+        device = self._process.device
+        return {
+            "states": states and [(h.cpu(), c.cpu()) for h, c in states],
+            "rng": torch.get_rng_state(),
+            "cuda_rng": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+        }
+
+    def load(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer
+    ) -> tuple[Progress, int, States | None]:
+        """Take over weights, memory and random numbers.
+
+        Returns:
+            Where the run stood, steps in a row not taken, and this process's carried states.
+        """
+        state, device = self._folder.load(), self._process.device
+        self._check_same(state)
+        try:
+            own = state["processes"][self._process.rank]
+            model.load_state_dict(state["model"])
+            load_optimizer(optimizer, state["optimizer"])
+            progress, skipped = Progress(**state["progress"]), int(state["skipped"])
+            states = own["states"] and [(h.to(device), c.to(device)) for h, c in own["states"]]
+            torch.set_rng_state(own["rng"])
+            if own["cuda_rng"] is not None and device.type == "cuda":
+                torch.cuda.set_rng_state(own["cuda_rng"], device)
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            reason = str(error).split("\n")[0]
+            raise FormatError(
+                f"the checkpoint {self._folder.checkpoint} does not fit this run: {reason}"
+            ) from error
+        return progress, skipped, states
+
+    def _check_same(self, state: dict[str, Any]) -> None:
+        """Raise where text or processes are not those of a checkpoint."""
+        # checkpoints of before texts were compared have none
+        before = state.get("texts", self._texts)
+        if changed := [name for name, text in self._texts.items() if before.get(name) != text]:
+            raise InputError(
+                f"the {' and the '.join(changed)} text is not what it was when the run was "
+                "stopped; give the same text, or begin a new run, with --init-from if it is to go "
+                "on from this one's model"
+            )
+        processes, now = state.get("processes"), self._process.size
+        if processes is not None and len(processes) != now:
+            raise InputError(
+                f"the number of processes was {len(processes)} when the run was stopped and is "
+                f"{now} now; start as many as before (torchrun --nproc-per-node), or begin a new "
+                "run with --init-from"
+            )

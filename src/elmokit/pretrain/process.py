@@ -1,0 +1,92 @@
+"""The processes that train together, as torchrun starts them, and what they tell each other."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+from elmokit.devices import choose_device
+from elmokit.errors import InputError
+
+
+@dataclass(frozen=True)
+class Process:
+    """This process among those that train together."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the one that writes and speaks."""
+        return self.rank == 0
+
+    def wait(self) -> None:
+        """Until all processes have come here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum over all processes, in place."""
+        if self.size > 1:
+            dist.all_reduce(values)
+        return values
+
+    def from_first(self, values: Tensor) -> Tensor:
+        """Numbers on the CPU as the first process has them; no GPU is waited for."""
+        if self.size > 1:
+            dist.broadcast(values, 0)
+        return values
+
+    def gather(self, own: Any) -> list[Any]:
+        """What each process has, for the first one."""
+        found: list[Any] = [own] * self.size
+        if self.size > 1:
+            dist.gather_object(own, found if self.is_first else None)
+        return found
+
+
+@contextmanager
+def joined(device: str | None) -> Iterator[Process]:
+    """This process, joined with the others that torchrun started, if it did."""
+    # batches differ in size, and memory that cannot grow would be asked for anew again and again
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    size = _number("WORLD_SIZE", 1)
+    if size == 1:
+        yield Process(device=choose_device(device))
+        return
+    needed = ("RANK", "MASTER_ADDR", "MASTER_PORT")
+    if missing := [name for name in needed if not os.environ.get(name)]:
+        raise InputError(
+            f"the environment has WORLD_SIZE={size}, but not {' and '.join(missing)}; start all "
+            "processes by torchrun, or unset WORLD_SIZE to train in one"
+        )
+    rank, local = _number("RANK", 0), _number("LOCAL_RANK", 0)
+    chosen = choose_device(device)
+    backend = "gloo"
+    if chosen.type == "cuda":
+        chosen = torch.device("cuda", local)
+        torch.cuda.set_device(chosen)
+        backend = "cpu:gloo,cuda:nccl"  # what is on the CPU is told without waiting for the GPU
+    dist.init_process_group(backend, timeout=datetime.timedelta(hours=2))
+    try:
+        yield Process(rank, size, chosen)
+    finally:
+        dist.destroy_process_group()
+
+
+def _number(name: str, default: int) -> int:
+    """A number that torchrun puts into the environment."""
+    value = os.environ.get(name) or str(default)
+    if not value.isdecimal():
+        raise InputError(f"the environment has {name}={value}, where a number was expected")
+    return int(value)
