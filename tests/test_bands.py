@@ -92,7 +92,9 @@ def test_command(cli, lm_folder, tmp_path):
     assert rows[7]["forward"] is None  # nothing is that far
     done = cli(*arguments, "--tokenized", "--max-tokens", 3)
     assert done.returncode == 0
-    assert done.stdout.split("together")[1].split()[0] == "7"  # whole sentences, and a mark
+    assert (
+        done.stdout.split("together")[1].split()[0] == "4"
+    )  # tokens, the sentence cut, and a mark
 
 
 @pytest.mark.parametrize("text", ["cat", "the cat sat " * 100])

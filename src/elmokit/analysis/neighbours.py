@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass
 
 from elmokit.analysis.build_index import PROBE
 from elmokit.analysis.index import Index
+from elmokit.analysis.phrases import require_phrase
 from elmokit.analysis.report import Report
-from elmokit.analysis.similarity import occurrences, unit
+from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
 
@@ -25,7 +26,7 @@ _SHOWN = 12  # tokens on either side
 
 
 @dataclass(frozen=True)
-class Occurrence:
+class Neighbour:
     """A token of the text."""
 
     cosine: float
@@ -55,7 +56,7 @@ class Neighbours:
     """The sentence."""
     position: int
     """The word's place in it, from 0."""
-    occurrences: list[Occurrence]
+    occurrences: list[Neighbour]
     """The nearest of the text, by the layer of the index."""
     words: list[tuple[str, float]]
     """The nearest words of the text, each without a context, with their cosines."""
@@ -89,7 +90,7 @@ def neighbours(
     """
     if k < 1:
         raise InputError(f"k must be 1 or more, not {k}")
-    tokens = elmo.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
+    tokens = elmo.tokenize(sentence)
     position = _place(tokens, elmo.tokenize(word), which)
     config = index.config
     if config.dim != elmo.dim or config.layer >= elmo.n_layers:
@@ -108,7 +109,7 @@ def neighbours(
     )
     own = unit(layers[0, position, : config.word_dim])
     words = index.words_like(own, k, but=tokens[position])
-    return Neighbours(tokens, position, [_occurrence(index, *one) for one in found], words)
+    return Neighbours(tokens, position, [_neighbour(index, *one) for one in found], words)
 
 
 def report(index: Index, found: Neighbours, seconds: dict[str, float] | None = None) -> Report:
@@ -153,7 +154,7 @@ def mark(tokens: Sequence[str], position: int, around: int = _SHOWN) -> str:
 
 def _place(tokens: Sequence[str], word: Sequence[str], which: int) -> int:
     """Where the word is in the sentence."""
-    places = occurrences(tokens, word)
+    places = require_phrase(tokens, word)
     if len(word) > 1:
         raise InputError(
             f"{' '.join(word)!r} is {len(word)} tokens, and an index is one of single tokens; give "
@@ -167,9 +168,9 @@ def _place(tokens: Sequence[str], word: Sequence[str], which: int) -> int:
     return places[which - 1]
 
 
-def _occurrence(index: Index, row: int, cosine: float) -> Occurrence:
+def _neighbour(index: Index, row: int, cosine: float) -> Neighbour:
     sentence, position = index.place(row)
-    return Occurrence(cosine, index.sentence(sentence), position, sentence)
+    return Neighbour(cosine, index.sentence(sentence), position, sentence)
 
 
 def _give_model(index: Index) -> str:
