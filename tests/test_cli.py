@@ -10,6 +10,7 @@ import pytest
 
 from conftest import run_process
 from elmokit import Elmo
+from test_similarity_report import n_colours
 
 
 def test_help_is_instant():
@@ -65,7 +66,7 @@ def test_demo(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "not life but a [play]" in done.stdout  # for the theatre's
     assert "side, " in done.stdout
-    assert (tmp_path / "new" / "demo" / "banks.png").stat().st_size > 10_000
+    assert n_colours(tmp_path / "new" / "demo" / "banks.png") > 20
     assert "LSTM layer 2" in done.stdout
     assert "token layer" in done.stdout
     assert done.stderr == ""
@@ -75,6 +76,7 @@ def test_demo_with_a_model(cli, tiny_folder):
     done = cli("demo", "--model", tiny_folder)
     assert done.returncode == 0, done.stderr
     assert "token layer" in done.stdout
+    assert "the LSTM layers read the sentence" in done.stdout
 
 
 def test_similarity(cli, tiny_folder):

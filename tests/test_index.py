@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from elmokit.analysis.index import NAMES, Index, digest, nearest
 from elmokit.analysis.neighbours import mark, neighbours, report
 from elmokit.analysis.similarity import unit
 from elmokit.errors import FormatError, InputError, MissingExtraError, OutputError
+from test_similarity_report import n_colours
 
 WORDS = "the a cat dog sat ran on mat play plays great team river bank money".split()
 
@@ -216,6 +218,21 @@ def test_a_long_line(tiny, tmp_path):
     assert index.config.rows <= 50 * len(WORDS)
     (one,) = neighbours(index, tiny, "a great play", "play", 1).occurrences
     assert len(one.marked().split()) <= 27
+
+
+def test_picture(made, tiny, tmp_path):
+    index = Index.open(made / "idx")
+    found = neighbours(index, tiny, "the $_$ play", "play", 100)
+    table = report(index, found)
+    assert table.size[1] < 10
+    table.write(tmp_path / "x")
+    assert n_colours(tmp_path / "x.png") > 20
+    svg = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert ">the $_$ [play]</text>" in svg
+    assert "the same word" in svg
+    assert report(index, replace(found, occurrences=[], words=[])).draw is None
+    for part in ({"occurrences": []}, {"words": []}):
+        report(index, replace(found, **part)).write(tmp_path / "x")
 
 
 def test_mark():

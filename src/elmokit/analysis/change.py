@@ -309,7 +309,7 @@ def _draw(figure: Figure, changes: Sequence[WordChange]) -> None:
     right.set_xlabel("APD, 95% interval")
     left.set_yticks(places, [short(c.word, 24) for c in changes])
     left.set_ylim(len(changes) - 0.5, -0.5)
-    left.set_xlim(left=0)
+    left.set_xlim(left=-0.03 * left.get_xlim()[1])  # 0, and room for the half of a dot at it
     # above the panel that has the mark
     left.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)
 

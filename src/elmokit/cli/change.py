@@ -61,4 +61,5 @@ def change(
         seed=seed,
     )
     report = change_report(found, (old.name, new.name))
-    give(report, out, elmo, old=old, new=new, layer=layer, most=most, seed=seed)
+    given = {"layer": layer, "most": most, "tokenized": tokenized, "seed": seed}
+    give(report, out, elmo, old=old, new=new, **given)

@@ -47,4 +47,4 @@ def geometry(
     elmo = open_model(model, options_file, weight_file, tokenizer, device, tokenized=tokenized)
     sentences = sample_sentences(elmo, text, max_tokens, tokenized, seed)
     report = geometry_report(measure(elmo, sentences, seed))
-    give(report, out, elmo, text=text, max_tokens=max_tokens, seed=seed)
+    give(report, out, elmo, text=text, max_tokens=max_tokens, tokenized=tokenized, seed=seed)
