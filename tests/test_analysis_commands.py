@@ -2,12 +2,20 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer.main
 
 from elmokit import Elmo, __version__
-from elmokit.cli.common import check_file, check_out, check_out_folder, print_table
+from elmokit.cli.common import (
+    check_file,
+    check_out,
+    check_out_folder,
+    kind_of_layers,
+    layer_names,
+    print_table,
+)
 from elmokit.cli.main import app
 from elmokit.errors import MissingExtraError, OutputError
 
@@ -159,6 +167,14 @@ def test_published_files(cli, arguments, tiny_folder):
         assert cli(command, *arguments.get(command, []), *files).returncode == 0
     done = cli("surprisal", "the cat", *files)
     assert "has no softmax" in done.stderr
+
+
+def test_layers_are_called_what_they_are(tiny):
+    assert layer_names(tiny)[1:] == ["LSTM layer 1", "LSTM layer 2"]
+    config = SimpleNamespace(context=SimpleNamespace(kind="transformer"))
+    other = SimpleNamespace(config=config, n_layers=2)
+    assert kind_of_layers(other) == "transformer"
+    assert layer_names(other) == ["token layer", "transformer layer 1"]
 
 
 def test_tables_cut_nothing(capsys, monkeypatch):

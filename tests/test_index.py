@@ -382,6 +382,18 @@ def test_resume(made, tiny, tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["idx", "other.txt"]
 
 
+def test_stopped_in_the_home_folder(made, tiny_folder, tmp_path, cli, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elmokit.analysis.build_index.build_index", stop)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "idx.partial").mkdir()
+    done = cli("index", made / "text.txt", "--out=~/idx", "-m", tiny_folder)
+    assert done.returncode == 130
+    assert "add --resume" in done.stderr
+
+
 def test_kill_9_and_resume(made, tiny_folder, tmp_path):
     """A real process, really killed, while it embeds and when all but the renaming is done."""
     out = tmp_path / "idx"

@@ -45,6 +45,8 @@ def test_commands_run(workplace, cli):
     for line in lines:
         program, *arguments = shlex.split(line)
         assert program == "elmokit"
+        if arguments == ["demo"]:  # which has a test of its own
+            continue
         done = cli(*arguments)
         assert done.returncode == 0, (line, done.stderr)
         assert done.stderr == ""
