@@ -151,6 +151,11 @@ def test_tokenized_text_has_no_other_tokenizer(cli, arguments, lm_folder, tmp_pa
     assert done.stderr == "elmokit: --tokenized means white space; leave out --tokenizer\n"
 
 
+def test_tokenized_text_to_evaluate(cli, arguments, lm_folder, tmp_path):
+    text = ["evaluate", lm_folder, tmp_path / "text.txt", "--tokenized", "--tokenizer"]
+    assert "leave out --tokenizer" in cli(*text, "english").stderr
+
+
 def test_which_commands_take_tokenized_text():
     assert TOKENIZED == ["change", "embed", "geometry", "index", "perplexity-by"]
 

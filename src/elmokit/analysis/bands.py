@@ -30,7 +30,7 @@ POSITIONS = (1, 2, 3, 5, 10, 20, 40)
 RANKS = (100, 1_000, 10_000, 100_000)
 """The last rank of each band; words beyond are in a band of their own where there are any."""
 
-_AT_ONCE = 128  # sentences
+_AT_ONCE = 32  # sentences: the softmax takes long, and progress should be seen
 
 
 @dataclass

@@ -45,7 +45,7 @@ LEAST = 5
 Floats = npt.NDArray[np.float64]
 
 _SHOWN = 40  # words in a picture
-_AT_ONCE = 20_000  # tokens embedded together
+_AT_ONCE = 5_000  # tokens embedded together
 
 
 @dataclass(frozen=True)

@@ -103,9 +103,9 @@ def open_model(
     tokenized: bool = False,
 ) -> Elmo:
     """The model a command was asked to use; where text is tokenised, it splits at white space."""
-    if tokenized and tokenizer not in (None, "whitespace"):
-        raise InputError("--tokenized means white space; leave out --tokenizer")
-    tokenizer = "whitespace" if tokenized else tokenizer
+    if tokenized:
+        check_tokenizer(tokenizer)
+        tokenizer = "whitespace"
     from elmokit.elmo import Elmo
 
     return Elmo.load(
@@ -116,6 +116,12 @@ def open_model(
         device=device,
         quantize=quantize,
     )
+
+
+def check_tokenizer(tokenizer: str | None) -> None:
+    """An error where a tokenizer was chosen for text that is tokenised."""
+    if tokenizer not in (None, "whitespace"):
+        raise InputError("--tokenized means white space; leave out --tokenizer")
 
 
 def kind_of_layers(elmo: Elmo) -> str:
