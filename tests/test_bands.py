@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from elmokit import Elmo
-from elmokit.analysis.bands import banded_perplexity, bands_report
+from elmokit.analysis.bands import banded_perplexity, bands_report, perplexity_of_text
 from elmokit.analysis.texts import read_sentences
+from elmokit.progress import DelayedProgress
 from elmokit.text.vocabulary import Vocabulary
 from test_similarity_report import n_colours
 
@@ -92,7 +93,9 @@ def test_command(cli, lm_folder, tmp_path):
     assert rows[7]["forward"] is None  # nothing is that far
     done = cli(*arguments, "--tokenized", "--max-tokens", 3)
     assert done.returncode == 0
-    assert done.stdout.split("together")[1].split()[0] == "7"  # whole sentences, and a mark
+    assert (
+        done.stdout.split("together")[1].split()[0] == "4"
+    )  # tokens, the sentence cut, and a mark
 
 
 @pytest.mark.parametrize("text", ["cat", "the cat sat " * 100])
@@ -101,6 +104,37 @@ def test_short_and_long(cli, lm_folder, tmp_path, text):
     done = cli("perplexity-by", tmp_path / "text", "-m", lm_folder, "--out", tmp_path / "x")
     assert done.returncode == 0, done.stderr
     assert n_colours(tmp_path / "x.png") > 20
+
+
+def test_a_long_line_is_cut(lm, tmp_path, monkeypatch):
+    (tmp_path / "text").write_text("the cat sat .\n" + "the cat sat " * 10_000)
+    seen, score = [], lm.score
+    monkeypatch.setattr(lm, "score", lambda some: seen.extend(some) or score(some))
+    found = perplexity_of_text(lm, [tmp_path / "text"], 30, tokenized=True)
+    assert found.whole.counts.tolist() == [30, 2]
+    assert [len(sentence) for sentence in seen] == [4, 26]
+
+
+def test_progress(lm, tmp_path, monkeypatch):
+    """In bytes of the text, or in tokens where these are counted."""
+    (tmp_path / "text").write_text("the cat sat .\n" * 2000)
+    bars = []
+
+    class Bar(DelayedProgress):
+        def __init__(self, what, total, unit):
+            super().__init__(what, total, unit)
+            self.told, self.total, self.unit = [], total, unit
+            bars.append(self)
+
+        def advance(self, n):
+            self.told.append(n)
+
+    monkeypatch.setattr("elmokit.analysis.bands.DelayedProgress", Bar)
+    perplexity_of_text(lm, [tmp_path / "text"])
+    perplexity_of_text(lm, [tmp_path / "text"], 5000)
+    assert [(bar.total, bar.unit) for bar in bars] == [(28_000, "bytes"), (5000, "tokens")]
+    assert [sum(bar.told) for bar in bars] == [28_000, 5000]
+    assert min(len(bar.told) for bar in bars) > 1
 
 
 def test_mistakes(cli, lm_folder, tmp_path):

@@ -1,6 +1,7 @@
 """Change of meaning: the measures by hand, what is drawn by chance, the command."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from elmokit.analysis.change import (
     by_chance,
     change,
     change_report,
-    find_occurrences,
     interval,
+    plain_prt,
     prt,
+    sample_places,
 )
 from elmokit.analysis.similarity import cosine
 from elmokit.errors import InputError
@@ -36,10 +38,24 @@ def texts(tmp_path):
 
 def test_prt_by_hand():
     a, b = np.array([[1.0, 0], [3, 0]]), np.array([[0.0, 1], [0, 5]])
-    assert prt(a, b) == pytest.approx(1)
-    assert prt(a, a[::-1]) == pytest.approx(0)
-    assert prt(a, -a) == pytest.approx(2)
-    assert prt(a, np.array([[1.0, 1]])) == pytest.approx(1 - np.sqrt(0.5))
+    assert plain_prt(a, b) == pytest.approx(1)
+    assert plain_prt(a, a[::-1]) == pytest.approx(0)
+    assert plain_prt(a, -a) == pytest.approx(2)
+    assert plain_prt(a, np.array([[1.0, 1]])) == pytest.approx(1 - np.sqrt(0.5))
+
+
+def test_corrected_prt_by_hand():
+    """The squares of the means are the mean products of different occurrences."""
+    a, b = np.array([[1.0, 0], [3, 1], [2, -1]]), np.array([[0.0, 1], [1, 5]])
+    squares = [
+        np.mean([x[i] @ x[j] for i in range(len(x)) for j in range(len(x)) if i != j])
+        for x in (a, b)
+    ]
+    expected = 1 - a.mean(0) @ b.mean(0) / np.sqrt(squares[0] * squares[1])
+    assert prt(a, b) == pytest.approx(expected)
+    assert prt(a[:1], b[:1]) == plain_prt(a[:1], b[:1]) == 1  # no noise is known of one
+    noise = np.array([[1.0, 0], [-1, 0]])
+    assert prt(noise, b) == 1  # nothing is left of the mean
 
 
 def test_apd_by_hand():
@@ -55,7 +71,7 @@ def test_measures_of_random_vectors():
     a, b = rng.normal(1, 1, (7, 5)), rng.normal(0.5, 1, (4, 5))
     pairs = [1 - cosine(x, y) for x in a for y in b]
     assert apd(a, b) == pytest.approx(np.mean(pairs))
-    assert prt(a, b) == pytest.approx(1 - cosine(a.mean(0), b.mean(0)))
+    assert plain_prt(a, b) == pytest.approx(1 - cosine(a.mean(0), b.mean(0)))
 
 
 def test_bootstrap_draws_occurrences():
@@ -71,20 +87,50 @@ def test_bootstrap_draws_occurrences():
     assert shares == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
 
 
-def test_intervals_hold_the_mean_of_the_measure():
-    """In about 95 of 100 samples; so few rounds and samples leave some room."""
+@pytest.mark.parametrize(
+    ("dim", "n", "m", "noise", "shift"),
+    [
+        (8, 40, 30, 1, 1),
+        (256, 30, 30, 1, 0.3),
+        (256, 30, 30, 3, 0.5),  # the plain PRT is three times too large
+        (256, 5, 8, 1, 0.5),
+        (256, 30, 30, 1, 0),  # no change at all
+    ],
+)
+def test_prt_intervals_hold_the_truth(dim, n, m, noise, shift):
+    """In about 95 of 100 samples, and more rather than less; so few of them leave some room."""
+    rng = np.random.default_rng(0)
+    centre = rng.normal(0, 1, dim)
+    centres = centre, centre + shift * rng.normal(0, 1, dim)
+    scales = np.exp(rng.normal(0, 1, dim))  # noise is not the same in all directions
+    scales *= noise / np.sqrt((scales**2).mean())
+    truth = 1 - float(cosine(*centres))
+    held, values = 0, []
+    for _ in range(60):
+        a, b = (
+            c + scales * rng.normal(0, 1, (k, dim)) for c, k in zip(centres, (n, m), strict=True)
+        )
+        found = interval(prt(a, b), bootstrap(a, b, rng, rounds=200)[0])
+        assert found.low <= found.value <= found.high
+        held += found.low <= truth + 1e-9 and truth <= found.high
+        values.append(prt(a, b))
+    assert held / 60 >= 0.88
+    error = np.std(values) / np.sqrt(60)
+    assert abs(np.mean(values) - truth) < 4 * error + 0.02 * truth
+
+
+def test_apd_intervals_hold_the_truth():
     rng = np.random.default_rng(0)
     centre = rng.normal(0, 1, (2, 8))
 
     def draw():
         return centre[0] + rng.normal(0, 1, (40, 8)), centre[1] + rng.normal(0, 1, (30, 8))
 
-    expected = np.mean([prt(*draw()) for _ in range(1000)])
+    expected = np.mean([apd(*draw()) for _ in range(1000)])
     held = 0
     for _ in range(150):
         a, b = draw()
-        found = interval(prt(a, b), bootstrap(a, b, rng, rounds=200)[0])
-        assert found.low <= found.value <= found.high
+        found = interval(apd(a, b), bootstrap(a, b, rng, rounds=200)[1])
         held += found.low <= expected <= found.high
     assert 0.88 <= held / 150 <= 1
 
@@ -114,12 +160,12 @@ def test_occurrences(tiny, texts):
     import random
 
     phrases = {"cell": ["cell"], "cell phone": ["cell", "phone"], "no": ["no"]}
-    found = find_occurrences(tiny, texts[1], phrases, 10, False, random.Random(0))
+    found = sample_places(tiny, texts[1], phrases, 10, False, random.Random(0))
     assert [found[word].seen for word in phrases] == [60, 30, 0]
     assert len(found["cell"].items) == 10
     for o in found["cell phone"].items:
-        assert o.tokens[o.start : o.start + 2] == ["cell", "phone"]
-    old = find_occurrences(tiny, texts[0], phrases, 100, True, random.Random(0))
+        assert o.tokens[o.start : o.start + 2] == ("cell", "phone")
+    old = sample_places(tiny, texts[0], phrases, 100, True, random.Random(0))
     assert {o.tokens[o.start] for o in old["cell"].items} == {"cell", "Cell"}
 
 
@@ -157,11 +203,41 @@ def test_most_and_layers(tiny, texts):
             change(tiny, *texts, ["cell"], layer=layer)
 
 
+def test_each_sentence_is_embedded_once(tiny, texts, monkeypatch):
+    words, seen = ["cell", "the", "a", "was"], []
+    plain = [change(tiny, *texts, [word])[0] for word in words]
+    encode = tiny.encode
+
+    def count(sentences, *arguments, **keywords):
+        seen.extend(map(tuple, sentences))
+        return encode(sentences, *arguments, **keywords)
+
+    monkeypatch.setattr(tiny, "encode", count)
+    monkeypatch.setattr("elmokit.analysis.change._AT_ONCE", 50)
+    together = {c.word: c for c in change(tiny, *texts, words)}
+    assert len(seen) == len(set(seen))
+    for one in plain:
+        other = together[one.word]
+        assert (one.n_old, one.n_new) == (other.n_old, other.n_new)
+        if one.prt:
+            assert one.prt.value == pytest.approx(other.prt.value, abs=1e-5)
+
+
+def test_tokenized_words_are_split_at_white_space(texts, tmp_path):
+    from elmokit import Elmo
+
+    english = Elmo.load(device="cpu")
+    path = tmp_path / "text"
+    path.write_text("well-known don't .\n" * 6, encoding="utf-8")
+    found = change(english, path, path, ["well-known", "don't"], tokenized=True)
+    assert [c.n_old for c in found] == [6, 6]
+
+
 # the report and the command
 
 
 def test_report(tmp_path):
-    one = WordChange("a", 10, 1200, Estimate(0.5, 0.4, 0.6), 0.1, Estimate(0.9, 0.8, 1.0))
+    one = WordChange("a", 10, 1200, Estimate(0.5, 0.4, 0.6), 0.7, 0.1, Estimate(0.9, 0.8, 1.0))
     report = change_report([one, WordChange("b", 1, 2)])
     assert report.shown() == [
         ["a", "10", "1,200", "0.500", "0.400", "0.600", "0.100", "0.900", "0.800", "1.000"],
@@ -169,7 +245,11 @@ def test_report(tmp_path):
     ]
     assert report.title.endswith("fewer than 5 times in one of them: b")
     assert report.about["too_rare"] == ["b"]
+    assert report.about["uncorrected_prt"] == {"a": 0.7}
     assert change_report([WordChange("b", 1, 2)]).draw is None
+    odd = replace(one, word="$_$")  # which is no formula
+    change_report([odd, odd]).write(tmp_path / "odd")
+    assert ">$_$</text>" in (tmp_path / "odd.svg").read_text(encoding="utf-8")
     many = change_report([one] * 200)
     assert many.size[1] < 12
     many.write(tmp_path / "x")

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from elmokit.analysis.index import NAMES, Index, digest, nearest
 from elmokit.analysis.neighbours import mark, neighbours, report
 from elmokit.analysis.similarity import unit
 from elmokit.errors import FormatError, InputError, MissingExtraError, OutputError
+from test_similarity_report import n_colours
 
 WORDS = "the a cat dog sat ran on mat play plays great team river bank money".split()
 
@@ -218,6 +220,21 @@ def test_a_long_line(tiny, tmp_path):
     assert len(one.marked().split()) <= 27
 
 
+def test_picture(made, tiny, tmp_path):
+    index = Index.open(made / "idx")
+    found = neighbours(index, tiny, "the $_$ play", "play", 100)
+    table = report(index, found)
+    assert table.size[1] < 10
+    table.write(tmp_path / "x")
+    assert n_colours(tmp_path / "x.png") > 20
+    svg = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert ">the $_$ [play]</text>" in svg
+    assert "the same word" in svg
+    assert report(index, replace(found, occurrences=[], words=[])).draw is None
+    for part in ({"occurrences": []}, {"words": []}):
+        report(index, replace(found, **part)).write(tmp_path / "x")
+
+
 def test_mark():
     assert mark(["a", "b", "c"], 1) == "a [b] c"
     assert mark(list("abcdefg"), 3, 1) == "… c [d] e …"
@@ -363,6 +380,18 @@ def test_resume(made, tiny, tmp_path, monkeypatch):
     vector = index.vectors[7].astype(np.float32)
     assert index.search(vector, 10) == index.search(vector, 10, brute=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["idx", "other.txt"]
+
+
+def test_stopped_in_the_home_folder(made, tiny_folder, tmp_path, cli, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elmokit.analysis.build_index.build_index", stop)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "idx.partial").mkdir()
+    done = cli("index", made / "text.txt", "--out=~/idx", "-m", tiny_folder)
+    assert done.returncode == 130
+    assert "add --resume" in done.stderr
 
 
 def test_kill_9_and_resume(made, tiny_folder, tmp_path):

@@ -86,6 +86,25 @@ def test_conll_without_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "first", ["1987 CD B-NP", "1 CD B-NP\nof IN B-PP", "1 CD B-NP\n3 CD I-NP", "2.5 CD B-NP"]
+)
+def test_a_first_word_may_be_a_number(tmp_path, first):
+    path = tmp_path / "a.txt"
+    path.write_text(f"{first}\n\nEU NNP B-NP\n", encoding="utf-8")
+    found = read_conll(path, "2")
+    assert found[0].words == [line.split()[0] for line in first.splitlines()]
+    assert found[1] == TaggedWords(["EU"], ["NNP"])
+
+
+@pytest.mark.parametrize("first", ["1-2 zum _", "0.1 zum _", "# 1\n1-3 zum _"])
+def test_numbers_that_begin_otherwise(tmp_path, first):
+    path = tmp_path / "a.txt"
+    path.write_text(f"{first}\n1 zu ADP\n2 dem DET\n\n7 x X\n", encoding="utf-8")
+    found = read_conll(path, "3")
+    assert found == [TaggedWords(["zu", "dem"], ["ADP", "DET"]), TaggedWords(["x"], ["X"])]
+
+
+@pytest.mark.parametrize(
     ("column", "message"),
     [
         ("pos", "no column 'pos'.*upos"),
@@ -150,6 +169,16 @@ def test_training_stops():
     many = ProbeSettings(most_rounds=1000)
     a, b = (train_probe(vectors, tags, held_out, 2, settings=s) for s in (few, many))
     assert torch.equal(a.linear.weight, b.linear.weight)
+
+
+def test_training_tells_of_its_rounds():
+    vectors, tags, held_out = separable()
+    told = []
+    settings = ProbeSettings(most_rounds=30, patience=2)
+    train_probe(vectors[:, 1:], tags, held_out, 3, settings=settings, advance=told.append)
+    assert sum(told) == 30
+    assert told[:-1] == [1] * (len(told) - 1)
+    assert told[-1] > 1  # stopped in time
 
 
 def test_held_out_tokens_are_not_trained_on():

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from elmokit.analysis.similarity import TokenPairs, cosine, token_pairs
+from elmokit import Elmo
+from elmokit.analysis.similarity import TokenPairs, cosine, sentence_similarity, token_pairs
 from elmokit.analysis.similarity_report import heat_map_report
 from elmokit.errors import InputError
 
@@ -25,11 +26,15 @@ def test_token_pairs(tiny):
     for k, i, j in np.ndindex(3, 2, 3):
         assert pairs.cosines[k, i, j] == pytest.approx(cosine(a[k, i], b[k, j]), abs=1e-6)
     assert pairs.cosines[0, 1, 1] == pytest.approx(1)
+    whole = sentence_similarity(tiny, "the bank", ["a", "bank", "closed"])
+    assert pairs.sentences == pytest.approx(whole, abs=1e-6)
 
 
 def test_heat_map_rows():
     cosines = np.arange(12).reshape(2, 2, 3) / 20
-    report = heat_map_report(TokenPairs(["a", "b"], ["c", "d", "e"], cosines), ["zero", "one"])
+    pairs = TokenPairs(["a", "b"], ["c", "d", "e"], cosines, np.array([0.25, 0.75]))
+    report = heat_map_report(pairs, ["zero", "one"])
+    assert report.about["sentence_cosines"] == {"zero": 0.25, "one": 0.75}
     assert report.rows[4] == ["b", 2, "d", 2, 0.2, 0.5]
     assert len(report.rows) == 6
 
@@ -41,6 +46,12 @@ def test_files_of_a_heat_map(cli, tiny_folder, tmp_path):
     assert "sentences" in done.stdout
     assert "wrote" in done.stdout
     assert n_colours(tmp_path / "x.png") > 20
+    values = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
+    for cosine_ in values["sentence_cosines"].values():
+        assert f"{cosine_:.3f}" in done.stdout  # what is printed is written too
+    assert values["model"] == str(tiny_folder)
+    assert values["weights"] == Elmo.load(tiny_folder).checkpoint().checksum()
+    assert values["sentences"] == ["one $ and $ two", "河 岸 bank"]
     with (tmp_path / "x.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 15
@@ -67,9 +78,12 @@ def test_long_and_short_sentences(cli, tiny_folder, tmp_path, words):
     assert cli("similarity", long, long, *words, *out).returncode == 0
     assert n_colours(tmp_path / "x.png") > 20
     assert cli("similarity", "w7", "w7", *words, *out).returncode == 0
-    done = cli("similarity", "w7", "", *words, *out)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+    for sentences, which in ((["w7", ""], "second"), (["", "w7"], "first")):
+        for where in (out, out[2:]):
+            done = cli("similarity", *sentences, *words, *where)
+            assert done.returncode == 2
+            assert f"the {which} sentence has no token" in done.stderr
+            assert done.stderr.count("\n") == 1
 
 
 def test_more_pairs_than_bars(cli, tiny_folder, tmp_path):

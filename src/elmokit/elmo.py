@@ -204,9 +204,9 @@ class Elmo:
 
     # Vectors
 
-    def tokenize(self, text: str) -> list[str]:
-        """The tokens of a raw string, as all methods here see them."""
-        return self.tokenizer(text)
+    def tokenize(self, text: Text) -> list[str]:
+        """The tokens of a raw string, as all methods here see them; tokens stay as they are."""
+        return self._tokens([text])[0]
 
     @overload
     def encode(  # type: ignore[overload-overlap]  # a string is a sequence of strings too

@@ -71,6 +71,20 @@ def new_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def check_place(path: Path) -> None:
+    """Find out before the work, not after it, that a file cannot be written.
+
+    Args:
+        path: The file; one that is there may be replaced.
+    """
+    if path.is_dir():
+        raise OutputError(f"cannot write {path}: it is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise OutputError(_sentence(path, errno.ENOENT))
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputError(_sentence(path, errno.EACCES))
+
+
 @contextlib.contextmanager
 def clear_errors(path: Path, then: str = "run again") -> Iterator[None]:
     """The system's errors while writing, in one sentence each.
@@ -85,7 +99,9 @@ def clear_errors(path: Path, then: str = "run again") -> Iterator[None]:
         raise
     except OSError as error:
         number = error.errno or _number_in(str(error))
-        raise OutputError(_sentence(path, number, error, then)) from error
+        raise OutputError(
+            _sentence(path, number, then) or f"cannot write {path}: {error}"
+        ) from error
 
 
 def reserve_space(path: Path, n_bytes: int) -> None:
@@ -101,7 +117,8 @@ def reserve_space(path: Path, n_bytes: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _sentence(path: Path, number: int | None, error: OSError, then: str) -> str:
+def _sentence(path: Path, number: int | None, then: str = "run again") -> str | None:
+    """What an error number means; None for one that nobody thought of."""
     if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return (
             f"there is no room on the disk to write {path}; what was there before is untouched, "
@@ -111,7 +128,7 @@ def _sentence(path: Path, number: int | None, error: OSError, then: str) -> str:
         return f"cannot write {path}: its folder does not exist; make it first"
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"cannot write {path}: no permission; choose another place"
-    return f"cannot write {path}: {error}"
+    return None
 
 
 def _number_in(message: str) -> int | None:

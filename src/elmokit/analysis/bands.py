@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from elmokit.analysis.figures import COLOURS, MARKERS
 from elmokit.analysis.report import Report, Value
+from elmokit.analysis.texts import n_bytes, read_sentences, up_to
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
 from elmokit.inference.scoring import Score
@@ -28,7 +30,7 @@ POSITIONS = (1, 2, 3, 5, 10, 20, 40)
 RANKS = (100, 1_000, 10_000, 100_000)
 """The last rank of each band; words beyond are in a band of their own where there are any."""
 
-_AT_ONCE = 128  # sentences
+_AT_ONCE = 32  # sentences: the softmax takes long, and progress should be seen
 
 
 @dataclass
@@ -74,8 +76,29 @@ class BandedPerplexity:
     """Two bands: tokens, and sentence marks."""
 
 
+def perplexity_of_text(
+    elmo: Elmo, paths: Sequence[Path], max_tokens: int | None = None, tokenized: bool = False
+) -> BandedPerplexity:
+    """Score text files or folders as :func:`banded_perplexity` does.
+
+    Args:
+        elmo: A model with a softmax.
+        paths: The files.
+        max_tokens: Most tokens, the last sentence being cut to that; None for the whole text.
+        tokenized: Whether each line is one sentence, its tokens apart by white space.
+    """
+    if max_tokens is None:
+        with DelayedProgress("scoring", n_bytes(paths), "bytes") as bar:
+            return banded_perplexity(elmo, read_sentences(elmo, paths, tokenized, bar.advance))
+    if max_tokens < 1:
+        raise InputError(f"--max-tokens must be 1 or more, not {max_tokens}")
+    with DelayedProgress("scoring", max_tokens, "tokens") as bar:
+        sentences = up_to(read_sentences(elmo, paths, tokenized), max_tokens)
+        return banded_perplexity(elmo, sentences, bar.advance)
+
+
 def banded_perplexity(
-    elmo: Elmo, sentences: Iterable[list[str]], max_tokens: int | None = None
+    elmo: Elmo, sentences: Iterable[list[str]], advance: Callable[[int], None] = lambda _: None
 ) -> BandedPerplexity:
     """Score a text, each sentence alone, and sum losses by band.
 
@@ -84,10 +107,8 @@ def banded_perplexity(
     Args:
         elmo: A model with a softmax.
         sentences: Tokens of each sentence.
-        max_tokens: Stop after the sentence that reaches so many; None for all.
+        advance: Told now and then how many more tokens were scored.
     """
-    if max_tokens is not None and max_tokens < 1:
-        raise InputError(f"--max-tokens must be 1 or more, not {max_tokens}")
     elmo.score([])  # a model without a softmax is told before the text is read
     rank = _rank_bands(elmo.vocabulary or Vocabulary(Vocabulary.marks))
     found = BandedPerplexity(
@@ -95,12 +116,11 @@ def banded_perplexity(
         Bands.empty(rank.names),
         Bands.empty(["tokens", "sentence marks"]),
     )
-    remaining = iter(_up_to(sentences, max_tokens))
-    with DelayedProgress("scoring", max_tokens, "tokens") as bar:
-        while some := list(islice(remaining, _AT_ONCE)):
-            for score in elmo.score(some):
-                _add(found, score, rank)
-            bar.advance(sum(map(len, some)))
+    remaining = iter(sentences)
+    while some := list(islice(remaining, _AT_ONCE)):
+        for score in elmo.score(some):
+            _add(found, score, rank)
+        advance(sum(map(len, some)))
     if not found.whole.counts[0]:
         raise InputError("there is no word in the text; give files with sentences")
     return found
@@ -164,15 +184,6 @@ def _add(found: BandedPerplexity, score: Score, rank: _RankBands) -> None:
     found.whole.add(np.array([1]), -np.array([[score.end], [score.start]]))
 
 
-def _up_to(sentences: Iterable[list[str]], max_tokens: int | None) -> Iterator[list[str]]:
-    n = 0
-    for sentence in sentences:
-        yield sentence
-        n += len(sentence)
-        if max_tokens is not None and n >= max_tokens:
-            return
-
-
 def _ranges(ends: Sequence[int], last: bool) -> list[str]:
     """Names of the bands that end at some numbers: 1, 2, 3–5, and where asked for, 6+."""
     starts = [1, *(end + 1 for end in ends)]
@@ -204,6 +215,7 @@ def _draw_bands(axes: Any, bands: Bands, title: str) -> None:
     labels = [f"{name} ({int(n):,})" for name, n in zip(bands.names, bands.counts, strict=True)]
     slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(places, labels, **slanted)
+    axes.set_xlim(-0.5, len(places) - 0.5)  # where there is one token, all bands have their room
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter("{x:,g}")

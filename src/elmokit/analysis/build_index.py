@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from elmokit.analysis.graph import Graph, build_graph, choose_rows
 from elmokit.analysis.index import FILES, NAMES, VERSION, IndexConfig, digest
+from elmokit.analysis.provenance import model_name
 from elmokit.analysis.similarity import unit
-from elmokit.analysis.texts import read_sentences
+from elmokit.analysis.texts import n_bytes, read_sentences, windows
 from elmokit.data.text_files import find_files
 from elmokit.elmo import Elmo
 from elmokit.embed.spool import Layout, Spool, spool_folder
 from elmokit.errors import InputError, OutputError
 from elmokit.files import clear_errors
-from elmokit.formats import DEFAULT_MODEL, bundled_models
 from elmokit.progress import DelayedProgress
 
 PROBE = ("the", "bank", ".")
@@ -163,10 +163,9 @@ def _settings(elmo: Elmo, layer: int, options: IndexOptions) -> dict[str, Any]:
 
 def _embed(elmo: Elmo, files: list[Path], spool: Spool, layer: int, tokenized: bool) -> None:
     """Append the unit vectors of all sentences that are not done yet to the spool."""
-    size = sum(path.stat().st_size for path in files)
-    with DelayedProgress("embedding", size, "bytes") as bar:
+    with DelayedProgress("embedding", n_bytes(files), "bytes") as bar:
         sentences = read_sentences(elmo, files, tokenized, bar.advance)
-        for window in _windows(_skip_done(sentences, spool), _WINDOW_BYTES // (4 * elmo.dim)):
+        for window in windows(_skip_done(sentences, spool), _WINDOW_BYTES // (4 * elmo.dim)):
             arrays = elmo.encode(window, layer, progress=False)
             texts = ["\n".join(tokens) for tokens in window]
             spool.append(texts, [unit(array).astype("<f2") for array in arrays])
@@ -181,20 +180,6 @@ def _skip_done(sentences: Iterator[list[str]], spool: Spool) -> Iterator[list[st
                 "text, or --restart to begin anew"
             )
     yield from sentences
-
-
-def _windows(sentences: Iterator[list[str]], most: int) -> Iterator[list[list[str]]]:
-    """Sentences in groups of about so many tokens."""
-    window: list[list[str]] = []
-    n = 0
-    for tokens in sentences:
-        window.append(tokens)
-        n += len(tokens)
-        if n >= most:
-            yield window
-            window, n = [], 0
-    if window:
-        yield window
 
 
 def _write_text(spool: Spool) -> list[str]:
@@ -259,7 +244,7 @@ def _config(
 ) -> IndexConfig:
     return IndexConfig(
         version=VERSION,
-        model=_model_name(elmo.source),
+        model=model_name(elmo.source),
         weights=settings["weights"],
         parameters=elmo.n_parameters,
         layer=settings["layer"],
@@ -273,15 +258,6 @@ def _config(
         rows=n_rows,
         sizes={name: (spool.folder / name).stat().st_size for name in NAMES[:-1]},
     )
-
-
-def _model_name(source: str) -> str:
-    """How to open the model again: the name of a bundled one, else a whole path."""
-    if not source:
-        return ""
-    path = Path(source).absolute()
-    bundled = path.parent == DEFAULT_MODEL.parent and path.name in bundled_models()
-    return path.name if bundled else str(path)
 
 
 def _put_in_place(folder: Path, output: Path, config: IndexConfig) -> None:

@@ -7,7 +7,7 @@ as those of CoNLL-2003.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,31 +55,42 @@ def read_conll(
 
 def _read_file(path: Path, column: str, word_column: int | None) -> Iterator[TaggedWords]:
     layout: _Layout | None = None
-    words: list[str] = []
-    tags: list[str | None] = []
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip():
-            if words:
-                yield TaggedWords(words, tags)
-            words, tags = [], []
-            continue
+    for block in _blocks(path):
         if layout is None:
-            if line.startswith("#"):
+            while block and block[0][1].startswith("#"):
+                del block[0]
+            if not block:
                 continue
-            layout = _Layout.of(line, column, word_column)
-        if layout.skips(line):
-            continue
-        cells = layout.cells(line)
-        if len(cells) < layout.needed:
-            raise InputError(
-                f"line {number} of {path} has {len(cells)} columns, so that there is no column "
-                f"{layout.needed}; choose with --column and --word-column"
-            )
-        tag = cells[layout.tag]
-        words.append(cells[layout.word])
-        tags.append(None if tag == NO_TAG else tag)
-    if words:
-        yield TaggedWords(words, tags)
+            layout = _Layout.of([line for _, line in block], column, word_column)
+        words: list[str] = []
+        tags: list[str | None] = []
+        for number, line in block:
+            if layout.skips(line):
+                continue
+            cells = layout.cells(line)
+            if len(cells) < layout.needed:
+                raise InputError(
+                    f"line {number} of {path} has {len(cells)} columns, so that there is no column "
+                    f"{layout.needed}; choose with --column and --word-column"
+                )
+            tag = cells[layout.tag]
+            words.append(cells[layout.word])
+            tags.append(None if tag == NO_TAG else tag)
+        if words:
+            yield TaggedWords(words, tags)
+
+
+def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """Lines between blank ones, with their numbers."""
+    block: list[tuple[int, str]] = []
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            block.append((number, line))
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
 
 
 @dataclass(frozen=True)
@@ -95,13 +106,12 @@ class _Layout:
     """…and that of the tag."""
 
     @classmethod
-    def of(cls, line: str, column: str, word_column: int | None) -> _Layout:
-        """The layout of a file by its first line that is no comment."""
-        tabs = "\t" in line
-        cells = line.split("\t") if tabs else line.split()
-        numbered = len(cells) > 1 and bool(
-            _NUMBER.match(cells[0]) or _RANGE_OR_EMPTY.match(cells[0])
-        )
+    def of(cls, lines: Sequence[str], column: str, word_column: int | None) -> _Layout:
+        """The layout of a file by its first sentence, whose first line is no comment."""
+        tabs = "\t" in lines[0]
+        rows = [line.split("\t") if tabs else line.split() for line in lines]
+        cells = rows[0]
+        numbered = len(cells) > 1 and _count_up([r[0] for r in rows if not r[0].startswith("#")])
         if column.lower() in CONLLU and not numbered:
             raise InputError(
                 f"{column} is a column of CoNLL-U, whose lines begin with numbers, not with "
@@ -125,6 +135,15 @@ class _Layout:
         if self.numbered:
             return _RANGE_OR_EMPTY.match(cells[0]) is not None
         return cells[0] == "-DOCSTART-"
+
+
+def _count_up(ids: Sequence[str]) -> bool:
+    """Whether the first cells of a sentence's lines are the numbers of its words.
+
+    A file without numbers may begin with a year, or any other number.
+    """
+    words = [word for word in ids if not _RANGE_OR_EMPTY.match(word)]
+    return bool(words) and words == [str(number) for number in range(1, len(words) + 1)]
 
 
 def column_number(column: str) -> int:

@@ -43,6 +43,7 @@ def save_figure(draw: Callable[[Figure], None], size: tuple[float, float], path:
         "axes.spines.top": False,
         "axes.spines.right": False,
         "legend.frameon": False,
+        "text.parse_math": False,  # words with dollar signs are words, not formulas
         "svg.hashsalt": "elmokit",  # the same picture is the same file
         "svg.fonttype": "none",  # text stays text, in whatever font the reader has
     }
@@ -56,9 +57,8 @@ def save_figure(draw: Callable[[Figure], None], size: tuple[float, float], path:
 
 
 def short(token: str, n: int = 16) -> str:
-    """A token as a label: its beginning where it is long, and a dollar sign as one."""
-    shown = token if len(token) <= n else token[: n - 1] + "…"
-    return shown.replace("$", r"\$")  # two of them would be a formula
+    """A token as a label: its beginning where it is long."""
+    return token if len(token) <= n else token[: n - 1] + "…"
 
 
 @cache

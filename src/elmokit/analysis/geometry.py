@@ -243,8 +243,8 @@ def mean(values: Vectors) -> float:
     return float(known.mean()) if len(known) else _NAN
 
 
-def geometry_report(result: GeometryResult, about: dict[str, Any] | None = None) -> Report:
-    """A table of measures by layers, and pictures of four; about adds to what is said of them."""
+def geometry_report(result: GeometryResult) -> Report:
+    """A table of measures by layers, and pictures of four."""
     published = PUBLISHED if len(result.layers) == len(PUBLISHED) else ()
     columns = [f"layer {number}" for number in range(len(result.layers))]
     columns += [f"ELMo {number}" for number in range(len(published))]
@@ -263,7 +263,6 @@ def geometry_report(result: GeometryResult, about: dict[str, Any] | None = None)
         ["measure", *columns],
         rows,
         {
-            **(about or {}),
             "tokens": result.n_tokens,
             "sentences": result.n_sentences,
             "words": result.n_words,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -88,6 +89,7 @@ def train_probe(
     mixed: bool = False,
     seed: int = 0,
     settings: ProbeSettings | None = None,
+    advance: Callable[[int], None] = lambda _: None,
 ) -> LinearProbe:
     """A probe trained on some tokens and stopped where it is best on the others.
 
@@ -99,6 +101,7 @@ def train_probe(
         mixed: As for :class:`LinearProbe`.
         seed: Of the order of tokens.
         settings: How to train.
+        advance: Told of each round that is done, and at the end of all that were not needed.
     """
     settings = settings or ProbeSettings()
     shuffle = torch.Generator().manual_seed(seed)
@@ -107,7 +110,8 @@ def train_probe(
     optimizer = _optimizer(probe, settings)
     best, best_state, waited = -1.0, probe.state_dict(), 0
     steps = -(-len(seen) // settings.batch_size)  # of a pass
-    for _ in range(settings.most_rounds):
+    left = settings.most_rounds
+    while left:
         orders = [
             torch.randperm(len(seen), generator=shuffle)
             for _ in range(-(-settings.least_steps // steps))
@@ -118,6 +122,8 @@ def train_probe(
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+        left -= 1
+        advance(1)
         right = probe.accuracy(vectors[others], tags[others])
         if right > best:
             best, best_state, waited = right, copy.deepcopy(probe.state_dict()), 0
@@ -127,6 +133,7 @@ def train_probe(
             break
         for group in optimizer.param_groups:
             group["lr"] /= 2
+    advance(left)
     probe.load_state_dict(best_state)
     return probe
 

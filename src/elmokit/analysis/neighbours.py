@@ -12,20 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from elmokit.analysis.build_index import PROBE
 from elmokit.analysis.index import Index
+from elmokit.analysis.phrases import require_phrase
 from elmokit.analysis.report import Report
-from elmokit.analysis.similarity import occurrences, unit
+from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _SAME_MODEL = 0.99  # cosine to the vectors of the index; rounding to int8 leaves 0.999
 _SHOWN = 12  # tokens on either side
+_MOST_DOTS = 40  # neighbours in a picture…
+_AROUND = 4  # …and tokens on either side there
 
 
 @dataclass(frozen=True)
-class Occurrence:
+class Neighbour:
     """A token of the text."""
 
     cosine: float
@@ -55,7 +63,7 @@ class Neighbours:
     """The sentence."""
     position: int
     """The word's place in it, from 0."""
-    occurrences: list[Occurrence]
+    occurrences: list[Neighbour]
     """The nearest of the text, by the layer of the index."""
     words: list[tuple[str, float]]
     """The nearest words of the text, each without a context, with their cosines."""
@@ -89,7 +97,7 @@ def neighbours(
     """
     if k < 1:
         raise InputError(f"k must be 1 or more, not {k}")
-    tokens = elmo.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
+    tokens = elmo.tokenize(sentence)
     position = _place(tokens, elmo.tokenize(word), which)
     config = index.config
     if config.dim != elmo.dim or config.layer >= elmo.n_layers:
@@ -108,7 +116,7 @@ def neighbours(
     )
     own = unit(layers[0, position, : config.word_dim])
     words = index.words_like(own, k, but=tokens[position])
-    return Neighbours(tokens, position, [_occurrence(index, *one) for one in found], words)
+    return Neighbours(tokens, position, [_neighbour(index, *one) for one in found], words)
 
 
 def report(index: Index, found: Neighbours, seconds: dict[str, float] | None = None) -> Report:
@@ -126,6 +134,10 @@ def report(index: Index, found: Neighbours, seconds: dict[str, float] | None = N
         [*(left[i] if i < len(left) else ("", None)), *(right[i] if i < len(right) else ("", None))]
         for i in range(n)
     ]
+
+    def draw(figure: Figure) -> None:
+        _draw(figure, found)
+
     return Report(
         f"Nearest to: {mark(found.tokens, found.position)}",
         ["in context", "cosine", "alone", "cosine alone"],
@@ -134,14 +146,54 @@ def report(index: Index, found: Neighbours, seconds: dict[str, float] | None = N
             "tokens": found.tokens,
             "position": found.position,
             "word": found.tokens[found.position],
-            "model": index.config.model,
             "layer": index.config.layer,
             "text tokens": index.config.tokens,
             "seconds": seconds or {},
             "occurrences": [asdict(one) for one in found.occurrences],
             "words": [{"word": word, "cosine": cosine} for word, cosine in found.words],
         },
+        draw if n else None,
+        size=(6.8, 1.2 + 0.19 * min(n, _MOST_DOTS)),
     )
+
+
+def _draw(figure: Figure, found: Neighbours) -> None:
+    """Cosines of neighbours in context on the left, of words alone on the right, by rank."""
+    from elmokit.analysis.figures import short
+
+    contexts, words = found.occurrences[:_MOST_DOTS], found.words[:_MOST_DOTS]
+    left, right = figure.subplots(1, 2, sharex=True)  # cosines can be compared
+    asked = found.tokens[found.position].casefold()
+    same = [one.word.casefold() == asked for one in contexts]
+    labels = [short(one.marked(_AROUND), 48) for one in contexts]
+    _dots(left, [one.cosine for one in contexts], labels, same)
+    _dots(right, [value for _, value in words], [short(word) for word, _ in words], [])
+    for axes, title in ((left, "in context"), (right, "alone (token layer)")):
+        axes.set_ylim(max(len(contexts), len(words)) - 0.5, -0.5)  # ranks at the same height
+        axes.set_title(title)
+        axes.set_xlabel("cosine")
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x", linewidth=0.4, alpha=0.5)
+    figure.suptitle(short(mark(found.tokens, found.position, 2 * _AROUND), 100), fontsize=9)
+    handles, names = left.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=2)
+
+
+def _dots(
+    axes: Axes, cosines: Sequence[float], labels: Sequence[str], same: Sequence[bool]
+) -> None:
+    """A dot each, from the top down; full where it is the word asked for itself."""
+    from elmokit.analysis.figures import COLOURS
+
+    full = [i for i, is_same in enumerate(same) if is_same]
+    hollow = [i for i in range(len(cosines)) if i not in full]
+    for name, places, fill in (
+        ("the same word", full, COLOURS[0]),
+        ("another word", hollow, "white"),
+    ):
+        values = [cosines[i] for i in places]
+        axes.scatter(values, places, s=20, color=fill, edgecolors=COLOURS[0], label=name, zorder=2)
+    axes.set_yticks(range(len(labels)), labels)
 
 
 def mark(tokens: Sequence[str], position: int, around: int = _SHOWN) -> str:
@@ -153,7 +205,7 @@ def mark(tokens: Sequence[str], position: int, around: int = _SHOWN) -> str:
 
 def _place(tokens: Sequence[str], word: Sequence[str], which: int) -> int:
     """Where the word is in the sentence."""
-    places = occurrences(tokens, word)
+    places = require_phrase(tokens, word)
     if len(word) > 1:
         raise InputError(
             f"{' '.join(word)!r} is {len(word)} tokens, and an index is one of single tokens; give "
@@ -167,9 +219,9 @@ def _place(tokens: Sequence[str], word: Sequence[str], which: int) -> int:
     return places[which - 1]
 
 
-def _occurrence(index: Index, row: int, cosine: float) -> Occurrence:
+def _neighbour(index: Index, row: int, cosine: float) -> Neighbour:
     sentence, position = index.place(row)
-    return Occurrence(cosine, index.sentence(sentence), position, sentence)
+    return Neighbour(cosine, index.sentence(sentence), position, sentence)
 
 
 def _give_model(index: Index) -> str:

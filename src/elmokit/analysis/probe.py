@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from elmokit.analysis.conll import TaggedWords
-from elmokit.analysis.linear import standardise, train_probe
+from elmokit.analysis.linear import ProbeSettings, standardise, train_probe
 from elmokit.analysis.report import Report, Value
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MIX, ALL, LIST = "learned mix", "all side by side", "list of words"
 """Rows of the table beside the layers."""
 
-_AT_ONCE = 2048  # sentences
+_AT_ONCE = 512  # sentences
 _HELD_OUT = 10  # one sentence of so many decides when to stop
 
 
@@ -133,7 +133,9 @@ def _train_all(
     choices = [slice(k, k + 1) for k in range(n_layers)] + [slice(None)] * 2
     scores: list[ProbeScore] = []
     shares: list[float] = []
-    with DelayedProgress("training probes", len(choices) * len(tasks), "probes") as bar:
+    settings = ProbeSettings()
+    rounds = len(choices) * len(tasks) * settings.most_rounds
+    with DelayedProgress("training probes", rounds, "rounds") as bar:
         for row, layers in enumerate(choices):
             right = []
             for task in tasks:
@@ -144,10 +146,11 @@ def _train_all(
                     n_tags,
                     mixed=row == n_layers,
                     seed=seed,
+                    settings=settings,
+                    advance=bar.advance,
                 )
                 right.append(trained.accuracy(dev_vectors[:, layers], task.dev.to(device)))
                 shares = shares or trained.shares() or []
-                bar.advance(1)
             scores.append(ProbeScore(*right))
     return scores, shares
 
@@ -192,10 +195,8 @@ def sample(sentences: Sequence[TaggedWords], most: int | None, seed: int) -> lis
     return [sentences[i] for i in np.sort(chosen)]
 
 
-def probe_report(
-    result: ProbeResult, layer_names: Sequence[str], about: dict[str, Any] | None = None
-) -> Report:
-    """A table and bars; about adds to what is said of the numbers."""
+def probe_report(result: ProbeResult, layer_names: Sequence[str]) -> Report:
+    """A table and bars."""
     named = dict(zip(layer_names, result.layers, strict=True))
     named |= {MIX: result.mix, ALL: result.side_by_side, LIST: result.word_list}
     rows: list[list[Value]] = [[n, s.accuracy, s.control, s.selectivity] for n, s in named.items()]
@@ -209,7 +210,6 @@ def probe_report(
         ["vectors", "accuracy", "control accuracy", "selectivity"],
         rows,
         {
-            **(about or {}),
             "train_tokens": result.n_train,
             "dev_tokens": result.n_dev,
             "unseen_words": result.unseen,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmokit.errors import OutputError
-from elmokit.files import new_file
+from elmokit.files import check_place, new_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,10 +64,7 @@ class Report:
         Args:
             stem: Path without a suffix; one of .png, .svg, .json or .csv is taken off.
         """
-        if stem.suffix in (".png", ".svg", ".json", ".csv"):
-            stem = stem.with_suffix("")
-        if stem.is_dir():
-            raise OutputError(f"{stem} is a folder; give the beginning of file names, as {stem}/x")
+        stem = check_stem(stem)
         written = []
         for suffix, write in self._writers().items():
             target = stem.with_name(stem.name + suffix)
@@ -105,6 +102,16 @@ class Report:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows(self.rows)
+
+
+def check_stem(stem: Path) -> Path:
+    """The beginning of file names without a suffix; an error where nothing can be written there."""
+    if stem.suffix in (".png", ".svg", ".json", ".csv"):
+        stem = stem.with_suffix("")
+    if stem.is_dir():
+        raise OutputError(f"{stem} is a folder; give the beginning of file names, as {stem}/x")
+    check_place(stem)
+    return stem
 
 
 def _plain(value: Value) -> Value:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.analysis.similarity import occurrences
+from elmokit.analysis.phrases import require_phrase
+from elmokit.analysis.similarity import unit
 from elmokit.data.text_files import read_lines
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
@@ -78,14 +79,14 @@ def find_occurrences(elmo: Elmo, examples: Sequence[Example], word: str) -> Occu
     Args:
         elmo: The model.
         examples: Sentences that have the word.
-        word: The word, found as :func:`elmokit.analysis.similarity.occurrences` does.
+        word: The word; upper and lower case count as the same.
     """
     phrase = elmo.tokenize(word)
     sentences = [elmo.tokenize(example.sentence) for example in examples]
     places: list[tuple[int, int]] = []
     for i, (example, tokens) in enumerate(zip(examples, sentences, strict=True)):
         try:
-            places += [(i, position) for position in occurrences(tokens, phrase)]
+            places += [(i, position) for position in require_phrase(tokens, phrase)]
         except InputError as error:
             raise InputError(f"{example.place}: {error}") from None
     if len(places) > _MOST:
@@ -131,9 +132,8 @@ def silhouette(vectors: Floats, senses: Sequence[str]) -> float:
     names = sorted(set(senses))
     if len(names) < 2:
         return float("nan")
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    unit = vectors / np.where(lengths == 0, 1, lengths)
-    distances = 1 - unit @ unit.T
+    units = unit(vectors.astype(np.float64))
+    distances = 1 - units @ units.T
     distances[distances < _SAME] = 0
     np.fill_diagonal(distances, 0)
     members = np.array([[sense == name for sense in senses] for name in names], float)  # (S, N)

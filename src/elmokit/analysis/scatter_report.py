@@ -54,7 +54,8 @@ def scatter_report(word: str, found: Occurrences, layers: Sequence[str]) -> Repo
             figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(senses)))
 
     columns = ["layer", "silhouette (cosine)", "variance of PC 1", "variance of PC 2"]
-    title = f"{word!r} in {len(found.senses):,} places" + _counts(found.senses)
+    n = len(found.senses)
+    title = f"{word!r} in {n:,} place{'' if n == 1 else 's'}" + _counts(found.senses)
     size = (2.3 * min(_IN_A_ROW, len(layers)), 0.7 + 2.3 * n_rows + 0.17 * (len(senses) // 5))
     about = {"word": word, "distance": "cosine", "points": _points(found, layers, planes)}
     return Report(title, columns, rows, about, draw, size)

@@ -76,8 +76,9 @@ def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
         right: dict[str, tuple[str, ...]] = {}
         if gold is not None:
             for line in gold.read_text(encoding="utf-8").splitlines():
-                name, *keys = line.split()
-                right[name] = tuple(keys)
+                if line.strip():
+                    name, *keys = line.split()
+                    right[name] = tuple(keys)
     except (OSError, ElementTree.ParseError, ValueError) as error:
         raise InputError(f"cannot read {data} and its gold keys: {error}") from error
     sentences = []

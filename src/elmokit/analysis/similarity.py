@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from elmokit.analysis.phrases import require_phrase
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
 
@@ -39,6 +39,8 @@ class TokenPairs:
     """Tokens (U) of the second."""
     cosines: Floats
     """(L + 1, T, U), the token layer first."""
+    sentences: Floats
+    """(L + 1,), of the sentences' mean vectors."""
 
 
 def cosine(a: Floats, b: Floats) -> Floats:
@@ -55,11 +57,11 @@ def word_similarity(elmo: Elmo, first: Text, second: Text, word: str) -> list[Wo
         first: A sentence.
         second: Another.
         word: The word, or a phrase, which must occur in both; upper and lower case count as the
-            same only where the exact form does not occur.
+            same.
     """
-    sentences = [elmo.tokenize(t) if isinstance(t, str) else list(t) for t in (first, second)]
+    sentences = _two(elmo, first, second)
     phrase = elmo.tokenize(word)
-    places = [occurrences(tokens, phrase) for tokens in sentences]
+    places = [require_phrase(tokens, phrase) for tokens in sentences]
     vectors = elmo.encode(sentences, layers="all")
 
     def at(which: int, position: int) -> Floats:
@@ -70,23 +72,20 @@ def word_similarity(elmo: Elmo, first: Text, second: Text, word: str) -> list[Wo
 
 def sentence_similarity(elmo: Elmo, first: Text, second: Text) -> Floats:
     """Cosine of the two sentences' mean vectors, one a layer (L + 1,)."""
-    a, b = elmo.encode_sentences([first, second], layers="all")
+    a, b = elmo.encode_sentences(_two(elmo, first, second), layers="all")
     return cosine(a, b)
 
 
 def token_pairs(elmo: Elmo, first: Text, second: Text) -> TokenPairs:
-    """How alike every pair of tokens is, one of each sentence."""
-    a, b = (elmo.tokenize(t) if isinstance(t, str) else list(t) for t in (first, second))
-    for which, tokens in (("first", a), ("second", b)):
-        if not tokens:
-            raise InputError(f"the {which} sentence has no token; give two sentences")
+    """How alike every pair of tokens is, one of each sentence, and the whole sentences."""
+    a, b = _two(elmo, first, second)
     if len(a) * len(b) > _MOST_PAIRS:
         raise InputError(
             f"sentences of {len(a):,} and {len(b):,} tokens make too many pairs for a picture; "
             f"give shorter ones, {_MOST_PAIRS:,} pairs at most"
         )
-    vectors = [unit(v) for v in elmo.encode([a, b], layers="all")]
-    return TokenPairs(a, b, vectors[0] @ vectors[1].swapaxes(1, 2))
+    x, y = elmo.encode([a, b], layers="all")
+    return TokenPairs(a, b, unit(x) @ unit(y).swapaxes(1, 2), cosine(x.mean(1), y.mean(1)))
 
 
 def unit(vectors: Floats) -> Floats:
@@ -95,17 +94,10 @@ def unit(vectors: Floats) -> Floats:
     return vectors / np.where(lengths == 0, 1, lengths)
 
 
-def occurrences(tokens: Sequence[str], phrase: Sequence[str]) -> list[int]:
-    """Where a phrase begins among tokens; an error where it does not occur."""
-    n = len(phrase)
-    if n == 0:
-        raise InputError("the word to look for is empty")
-    for same in (str, str.casefold):
-        wanted = [same(token) for token in phrase]
-        given = [same(token) for token in tokens]
-        if found := [i for i in range(len(given) - n + 1) if given[i : i + n] == wanted]:
-            return found
-    shown = " ".join(tokens[:30]) + (" …" if len(tokens) > 30 else "")
-    raise InputError(
-        f"{' '.join(phrase)!r} is not among the tokens of {shown!r}; give a word as it stands there"
-    )
+def _two(elmo: Elmo, first: Text, second: Text) -> list[list[str]]:
+    """The tokens of two sentences; an error where one has none."""
+    sentences = [elmo.tokenize(first), elmo.tokenize(second)]
+    for which, tokens in zip(("first", "second"), sentences, strict=True):
+        if not tokens:
+            raise InputError(f"the {which} sentence has no token; give two sentences")
+    return sentences

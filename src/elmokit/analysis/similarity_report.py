@@ -59,6 +59,9 @@ def word_report(word: str, pairs: Sequence[WordPair], layers: Sequence[str]) -> 
 def heat_map_report(pairs: TokenPairs, layers: Sequence[str]) -> Report:
     """Cosines of all pairs of tokens, a row a pair; a panel a layer in the picture.
 
+    Those of the whole sentences are under ``sentence_cosines`` in the JSON file, and above the
+    panels.
+
     Args:
         pairs: What :func:`elmokit.analysis.similarity.token_pairs` found.
         layers: Names (L + 1) of the layers.
@@ -71,14 +74,15 @@ def heat_map_report(pairs: TokenPairs, layers: Sequence[str]) -> Report:
     ]
     columns = ["first", "place in first", "second", "place in second", *layers]
     width, height = (max(1.1, min(_PANEL, count * _CELL)) for count in (m, n))
-    size = (1.7 + len(layers) * (width + 0.15), height + 1.2)
+    size = (1.7 + len(layers) * (width + 0.15), height + 1.3)
+    wholes = dict(zip(layers, map(float, pairs.sentences), strict=True))
 
     def draw(figure: Figure) -> None:
         panels = figure.subplots(1, len(layers), sharey=True, squeeze=False)[0]
         lowest = min(0.0, math.floor(float(pairs.cosines.min()) * 10) / 10)
-        for axes, name, cosines in zip(panels, layers, pairs.cosines, strict=True):
+        for axes, (name, whole), cosines in zip(panels, wholes.items(), pairs.cosines, strict=True):
             image = axes.imshow(cosines, "cividis", aspect="auto", vmin=lowest, vmax=1)
-            axes.set_title(name)
+            axes.set_title(f"{name}\nsentences {whole:.2f}")
             axes.tick_params(length=0, labelsize=7)
             every = _every(m, width)
             axes.set_xticks(range(0, m, every), map(short, pairs.second[::every]), rotation=90)
@@ -86,7 +90,7 @@ def heat_map_report(pairs: TokenPairs, layers: Sequence[str]) -> Report:
         panels[0].set_yticks(range(0, n, every), map(short, pairs.first[::every]))
         figure.colorbar(image, ax=panels, label="cosine")
 
-    about = {"first": pairs.first, "second": pairs.second}
+    about = {"first": pairs.first, "second": pairs.second, "sentence_cosines": wholes}
     return Report("Cosines of all pairs of tokens", columns, rows, about, draw, size)
 
 

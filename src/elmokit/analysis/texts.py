@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -14,6 +14,7 @@ from elmokit.progress import DelayedProgress
 from elmokit.text.sentences import split_sentences
 
 Item = TypeVar("Item")
+Tokens = TypeVar("Tokens", bound=Sequence[str])
 
 
 class Reservoir(Generic[Item]):
@@ -45,8 +46,7 @@ class Reservoir(Generic[Item]):
 def read_paragraphs(path: Path) -> Iterator[str]:
     """Lines of a file or of all files of a folder, packed or not, without those that are blank."""
     files = find_files([path])
-    size = sum(file.stat().st_size for file in files)
-    with DelayedProgress(f"reading {path.name}", size, "bytes") as bar:
+    with DelayedProgress(f"reading {path.name}", n_bytes(files), "bytes") as bar:
         for file in files:
             for line in read_lines(file, bar.advance):
                 if line.strip():
@@ -79,6 +79,34 @@ def read_sentences(
         for line in read_lines(path, advance):
             if line.strip():
                 yield from sentences_of(elmo, line, tokenized)
+
+
+def windows(sentences: Iterable[Tokens], most: int) -> Iterator[list[Tokens]]:
+    """Sentences in groups of about so many tokens."""
+    window: list[Tokens] = []
+    n = 0
+    for tokens in sentences:
+        window.append(tokens)
+        n += len(tokens)
+        if n >= most:
+            yield window
+            window, n = [], 0
+    if window:
+        yield window
+
+
+def up_to(sentences: Iterable[list[str]], most: int) -> Iterator[list[str]]:
+    """Sentences up to so many tokens, the last one cut to that."""
+    for tokens in sentences:
+        yield tokens[:most]
+        most -= len(tokens)
+        if most <= 0:
+            return
+
+
+def n_bytes(paths: Sequence[Path]) -> int:
+    """How large some text files or folders are, packed as they may be."""
+    return sum(file.stat().st_size for file in find_files(paths))
 
 
 def sample_sentences(

@@ -42,7 +42,7 @@ class WordNet:
         self._place: dict[str, tuple[str, int]] = {}
         self._count: dict[str, int] = {}
         try:
-            for line in index.read_text(encoding="utf-8").splitlines():
+            for line in _lines(index):
                 key, offset, number, count = line.split()
                 lemma, _, rest = key.partition("%")
                 found[lemma, POS[rest[0]]].append((int(number), key))
@@ -93,7 +93,12 @@ class WordNet:
         for pos, name in _FILES.items():
             path = self._folder / f"{name}.exc"
             if path.is_file():
-                for line in path.read_text(encoding="utf-8").splitlines():
+                for line in _lines(path):
                     form, *lemmas = line.split()
                     found[form, pos] = lemmas
         return found
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines of a file that are not blank."""
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]

@@ -15,7 +15,6 @@ from elmokit.cli.common import (
     TokenizedOption,
     TokenizerOption,
     WeightFileOption,
-    check_out,
     give,
     open_model,
 )
@@ -43,15 +42,14 @@ def change(
 ) -> None:
     """Print how far words differ in meaning between two texts, the most changed first.
 
-    PRT is the cosine distance of a word's mean vectors in the two texts, APD the mean distance of
-    its occurrences, each with a 95% interval. A PRT below "PRT chance" may be mere chance; that of
-    few occurrences is large without any change.
+    PRT is the cosine distance of a word's mean vectors in the two texts, corrected for what few
+    occurrences add to it; APD is the mean distance of the occurrences. Both have a 95% interval. A
+    PRT below "PRT chance" may be mere chance.
     """
-    check_out(out)
     from elmokit.analysis.change import change as compare
     from elmokit.analysis.change import change_report
 
-    elmo = open_model(model, options_file, weight_file, tokenizer, device)
+    elmo = open_model(model, options_file, weight_file, tokenizer, device, tokenized=tokenized)
     found = compare(
         elmo,
         old,
@@ -62,12 +60,6 @@ def change(
         tokenized=tokenized,
         seed=seed,
     )
-    about = {
-        "model": str(elmo.source or elmo.format),
-        "old": str(old),
-        "new": str(new),
-        "layer": layer,
-        "most": most,
-        "seed": seed,
-    }
-    give(change_report(found, (old.name, new.name), about), out)
+    report = change_report(found, (old.name, new.name))
+    given = {"layer": layer, "most": most, "tokenized": tokenized, "seed": seed}
+    give(report, out, elmo, old=old, new=new, **given)

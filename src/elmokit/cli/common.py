@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from elmokit.errors import InputError, MissingExtraError, OutputError
 
 if TYPE_CHECKING:
     from elmokit.analysis.report import Report
@@ -36,9 +38,58 @@ TokenizedOption = Annotated[
 DeviceOption = Annotated[
     str | None, typer.Option(help="cpu, cuda or cuda:N; a GPU where there is one if left out.")
 ]
+
+
+def check_file(path: Path | None) -> Path | None:
+    """Find out before the work, not after it, that a file cannot be written; as a callback."""
+    from elmokit.files import check_place
+
+    if path is None:
+        return None
+    path = path.expanduser()
+    check_place(path)
+    return path
+
+
+def check_out(out: Path | None) -> Path | None:
+    """The same for the files of a report, pictures among them."""
+    from elmokit.analysis.report import check_stem
+
+    if out is None:
+        return None
+    check_plots()
+    return check_stem(out.expanduser())
+
+
+def check_out_folder(folder: Path | None) -> Path | None:
+    """The same for a folder that gets pictures and is made where it is not there yet."""
+    if folder is None:
+        return None
+    from elmokit.files import check_place
+
+    check_plots()
+    folder = folder.expanduser()
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise OutputError(f"cannot write into {folder}: {there} is a file; give another folder")
+    check_place(there / "banks.png")
+    return folder
+
+
+def check_plots() -> None:
+    """An error where pictures cannot be drawn."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "plots", "Pictures")
+
+
 OutOption = Annotated[
     Path | None,
-    typer.Option(help="Write OUT.json, OUT.csv, and the picture as OUT.png and OUT.svg."),
+    typer.Option(
+        help="Write OUT.json, OUT.csv, and the picture as OUT.png and OUT.svg.",
+        callback=check_out,
+    ),
 ]
 
 
@@ -49,8 +100,12 @@ def open_model(
     tokenizer: str | None = None,
     device: str | None = None,
     quantize: str | None = None,
+    tokenized: bool = False,
 ) -> Elmo:
-    """The model a command was asked to use."""
+    """The model a command was asked to use; where text is tokenised, it splits at white space."""
+    if tokenized:
+        check_tokenizer(tokenizer)
+        tokenizer = "whitespace"
     from elmokit.elmo import Elmo
 
     return Elmo.load(
@@ -63,9 +118,20 @@ def open_model(
     )
 
 
+def check_tokenizer(tokenizer: str | None) -> None:
+    """An error where a tokenizer was chosen for text that is tokenised."""
+    if tokenizer not in (None, "whitespace"):
+        raise InputError("--tokenized means white space; leave out --tokenizer")
+
+
+def kind_of_layers(elmo: Elmo) -> str:
+    """What reads the sentence: LSTM or transformer."""
+    return "LSTM" if elmo.config.context.kind == "lstm" else "transformer"
+
+
 def layer_names(elmo: Elmo) -> list[str]:
     """Names of all layers for a table."""
-    kind = "LSTM" if elmo.config.context.kind == "lstm" else "transformer"
+    kind = kind_of_layers(elmo)
     return ["token layer", *(f"{kind} layer {k}" for k in range(1, elmo.n_layers))]
 
 
@@ -76,39 +142,36 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     from rich.table import Table
 
     padding = (0, 1) if len(columns) < 9 else 0  # many columns need the room
-    table = Table(
-        *columns[:1], title=title or None, box=SIMPLE, title_justify="left", padding=padding
-    )
-    for name in columns[1:]:
-        table.add_column(name, justify="right", overflow="fold")
+    table = Table(title=title or None, box=SIMPLE, title_justify="left", padding=padding)
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
 
 
-def check_out(out: Path | None) -> None:
-    """Find out before the work, not after it, that its result cannot be written."""
+def give(report: Report, out: Path | None, elmo: Elmo | None = None, **given: Any) -> None:
+    """Print what an analysis found, and write it as :func:`save` does."""
+    print_table(report.columns, report.shown(), report.title)
+    save(report, out, elmo, **given)
+
+
+def save(report: Report, out: Path | None, elmo: Elmo | None = None, **given: Any) -> None:
+    """Write what an analysis found where it was asked for, and say so.
+
+    Args:
+        report: What was found.
+        out: Beginning of the names of the files; None for none.
+        elmo: The model, which is told of in the JSON file, and with it…
+        **given: …texts, sentences and options by name.
+    """
     if out is None:
         return
-    from importlib.util import find_spec
+    if elmo is not None:
+        from elmokit.analysis.provenance import provenance
 
-    from elmokit.errors import MissingExtraError, OutputError
-
-    if not out.parent.is_dir():
-        raise OutputError(f"cannot write {out}: its folder does not exist; make it first")
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError("matplotlib", "plots", "Pictures")
-
-
-def give(report: Report, out: Path | None) -> None:
-    """Print what an analysis found, and write it where it was asked for."""
-    print_table(report.columns, report.shown(), report.title)
-    save(report, out)
-
-
-def save(report: Report, out: Path | None) -> None:
-    """Write what an analysis found where it was asked for, and say so."""
-    if out is not None:
-        print("wrote " + ", ".join(str(path) for path in report.write(out)))
-        for warning in report.warnings:
-            print(f"elmokit: {warning}", file=sys.stderr)
+        # only now: the checksum of a large model takes a while
+        report.about = provenance(elmo, **given) | report.about
+    print("wrote " + ", ".join(str(path) for path in report.write(out)))
+    for warning in report.warnings:
+        print(f"elmokit: {warning}", file=sys.stderr)

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.common import ModelOption, layer_names, print_table
+from elmokit.cli.common import (
+    DeviceOption,
+    ModelOption,
+    OptionsFileOption,
+    WeightFileOption,
+    check_out_folder,
+    kind_of_layers,
+    layer_names,
+    open_model,
+    print_table,
+    save,
+)
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
@@ -24,14 +35,19 @@ GAPS = ["He went to the ___ to deposit some money .", "She swam to the other ___
 
 def demo(
     model: ModelOption = None,
+    options_file: OptionsFileOption = None,
+    weight_file: WeightFileOption = None,
+    device: DeviceOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for a picture of two dozen banks; made if needed.")
+        Path | None,
+        typer.Option(
+            help="Folder for a picture of two dozen banks; made if needed.",
+            callback=check_out_folder,
+        ),
     ] = None,
 ) -> None:
     """Show that a word's vector depends on its sentence, and what that is good for."""
-    from elmokit.elmo import Elmo
-
-    elmo = Elmo.load(model)
+    elmo = open_model(model, options_file, weight_file, device=device)
     print(f"{elmo!r}\n")
     _banks(elmo)
     _neighbours(elmo)
@@ -61,7 +77,7 @@ def _banks(elmo: Elmo) -> None:
     print_table(["layer", *groups], rows)
     print(
         "The token layer sees the word alone, as a static vector does, and cannot tell the banks "
-        "apart;\nthe LSTM layers read the sentence.\n"
+        f"apart;\nthe {kind_of_layers(elmo)} layers read the sentence.\n"
     )
 
 
@@ -70,13 +86,14 @@ def _neighbours(elmo: Elmo) -> None:
     import numpy as np
 
     from elmokit.analysis.neighbours import mark
-    from elmokit.analysis.similarity import cosine, occurrences
+    from elmokit.analysis.phrases import find_phrase
+    from elmokit.analysis.similarity import cosine
 
     path = Path(__file__).parent.parent / "analysis" / "play.txt"
     novels = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
     asked = [sentence.split() for sentence in PLAY]
     encoded = elmo.encode([*asked, *novels], layers="top")
-    places = [occurrences(tokens, ["play"])[0] for tokens in asked]
+    places = [find_phrase(tokens, ["play"])[0] for tokens in asked]
     found = [
         (number, i)
         for number, tokens in enumerate(novels)
@@ -108,5 +125,5 @@ def _picture(elmo: Elmo, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     found = find_occurrences(elmo, read_examples(BANKS), "bank")
-    written = scatter_report("bank", found, layer_names(elmo)).write(folder / "banks")
-    print("\nTwo dozen banks as points: " + ", ".join(str(path) for path in written))
+    print("\nTwo dozen banks as points:")
+    save(scatter_report("bank", found, layer_names(elmo)), folder / "banks", elmo)

@@ -78,8 +78,6 @@ def embed(
     The file has AllenNLP's layout: a dataset a line, its key the line's number from 0.
     """
     chosen = _choose_layers(all_layers, top, average, layers)
-    if tokenized and tokenizer not in (None, "whitespace"):
-        raise InputError("--tokenized means white space; leave out --tokenizer")
     if cuda_device is not None:
         if device is not None:
             raise InputError("give --device or --cuda-device, not both")
@@ -103,8 +101,7 @@ def embed(
     if source is not None and not source.exists():
         raise InputError(f"there is no file {source}; check the path, or give - for standard input")
     find_writer(output, options.write)  # before the model is loaded, which takes longer
-    tokenizer = "whitespace" if tokenized else tokenizer
-    elmo = open_model(model, options_file, weight_file, tokenizer, device, quantize)
+    elmo = open_model(model, options_file, weight_file, tokenizer, device, quantize, tokenized)
     try:
         done = embed_lines(elmo, read_lines(source), output, options, count_lines(source))
     except KeyboardInterrupt:

@@ -15,7 +15,6 @@ from elmokit.cli.common import (
     TokenizedOption,
     TokenizerOption,
     WeightFileOption,
-    check_out,
     give,
     open_model,
 )
@@ -41,16 +40,11 @@ def geometry(
     self-similarity, intra-sentence similarity, and how much of a word one static vector would be.
     Words are counted that stand in five sentences or more.
     """
-    check_out(out)
     from elmokit.analysis.geometry import geometry as measure
     from elmokit.analysis.geometry import geometry_report
     from elmokit.analysis.texts import sample_sentences
 
-    elmo = open_model(model, options_file, weight_file, tokenizer, device)
+    elmo = open_model(model, options_file, weight_file, tokenizer, device, tokenized=tokenized)
     sentences = sample_sentences(elmo, text, max_tokens, tokenized, seed)
-    about = {
-        "model": str(elmo.source or elmo.format),
-        "text": str(text),
-        "seed": seed,
-    }
-    give(geometry_report(measure(elmo, sentences, seed), about), out)
+    report = geometry_report(measure(elmo, sentences, seed))
+    give(report, out, elmo, text=text, max_tokens=max_tokens, tokenized=tokenized, seed=seed)

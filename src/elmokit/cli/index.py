@@ -17,7 +17,6 @@ from elmokit.cli.common import (
     WeightFileOption,
     open_model,
 )
-from elmokit.errors import InputError
 
 
 def index(
@@ -59,17 +58,14 @@ def index(
     device: DeviceOption = None,
 ) -> None:
     """Embed running text, and write an index in which elmokit neighbours searches."""
-    if tokenized and tokenizer not in (None, "whitespace"):
-        raise InputError("--tokenized means white space; leave out --tokenizer")
-
     from elmokit.analysis.build_index import IndexOptions, build_index
     from elmokit.data.text_files import find_files
     from elmokit.embed.spool import spool_folder
 
     find_files(text)  # before the model is loaded, which takes longer
     options = IndexOptions(layer, tokenized, most_per_word, resume, restart, force)
-    tokenizer = "whitespace" if tokenized else tokenizer
-    elmo = open_model(model, options_file, weight_file, tokenizer, device, quantize)
+    out = out.expanduser()
+    elmo = open_model(model, options_file, weight_file, tokenizer, device, quantize, tokenized)
     try:
         done = build_index(elmo, text, out, options)
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ from elmokit.cli.common import (
     DeviceOption,
     ModelOption,
     OptionsFileOption,
+    OutOption,
     TokenizerOption,
     WeightFileOption,
     give,
@@ -33,7 +34,7 @@ def neighbours(
     brute: Annotated[
         bool, typer.Option("--brute", help="Compare with everything, exactly, without the graph.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Write OUT.json and OUT.csv.")] = None,
+    out: OutOption = None,
     model: ModelOption = None,
     options_file: OptionsFileOption = None,
     weight_file: WeightFileOption = None,
@@ -61,4 +62,5 @@ def neighbours(
     started = perf_counter()
     found = find(opened, elmo, sentence, word, k, which=which, same_word=same_word, brute=brute)
     seconds["first query"] = perf_counter() - started
-    give(report(opened, found, seconds), out)
+    given = {"which": which, "same_word": same_word, "brute": brute}
+    give(report(opened, found, seconds), out, elmo, index=index, sentence=sentence, k=k, **given)

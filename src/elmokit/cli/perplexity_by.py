@@ -10,9 +10,11 @@ import typer
 from elmokit.cli.common import (
     DeviceOption,
     ModelOption,
+    OptionsFileOption,
     OutOption,
     TokenizedOption,
     TokenizerOption,
+    WeightFileOption,
     give,
     open_model,
 )
@@ -23,11 +25,13 @@ def perplexity_by(
         list[Path], typer.Argument(help="Text files or folders: plain, .gz, .xz or .zst.")
     ],
     max_tokens: Annotated[
-        int | None, typer.Option(help="Stop after so many tokens; the whole text if left out.")
+        int | None, typer.Option(help="Most tokens; the whole text if left out.")
     ] = None,
     tokenized: TokenizedOption = False,
     out: OutOption = None,
     model: ModelOption = None,
+    options_file: OptionsFileOption = None,
+    weight_file: WeightFileOption = None,
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
 ) -> None:
@@ -36,9 +40,8 @@ def perplexity_by(
     Positions count from the beginning of the sentence for both directions. Ranks are places in the
     model's vocabulary, which begins with the most frequent words.
     """
-    from elmokit.analysis.bands import banded_perplexity, bands_report
-    from elmokit.analysis.texts import read_sentences
+    from elmokit.analysis.bands import bands_report, perplexity_of_text
 
-    elmo = open_model(model, tokenizer=tokenizer, device=device)
-    found = banded_perplexity(elmo, read_sentences(elmo, text, tokenized), max_tokens)
-    give(bands_report(found), out)
+    elmo = open_model(model, options_file, weight_file, tokenizer, device, tokenized=tokenized)
+    found = perplexity_of_text(elmo, text, max_tokens, tokenized)
+    give(bands_report(found), out, elmo, text=text, max_tokens=max_tokens, tokenized=tokenized)

@@ -13,7 +13,6 @@ from elmokit.cli.common import (
     OptionsFileOption,
     OutOption,
     WeightFileOption,
-    check_out,
     give,
     layer_names,
     open_model,
@@ -55,7 +54,6 @@ def pos(
     Beside it the control task of Hewitt and Liang (2019): each word has a random tag, which only
     memory can give. Selectivity is the difference. A tenth of TRAIN decides when to stop.
     """
-    check_out(out)
     from elmokit.analysis.conll import read_conll
     from elmokit.analysis.probe import probe as run_probe
     from elmokit.analysis.probe import probe_report, sample
@@ -65,11 +63,6 @@ def pos(
     )
     elmo = open_model(model, options_file, weight_file, device=device)
     result = run_probe(elmo, known, asked, seed)
-    about = {
-        "model": str(elmo.source or elmo.format),
-        "train": str(train),
-        "dev": str(dev),
-        "column": column,
-        "seed": seed,
-    }
-    give(probe_report(result, layer_names(elmo), about), out)
+    report = probe_report(result, layer_names(elmo))
+    given = {"column": column, "word_column": word_column, "max_sentences": max_sentences}
+    give(report, out, elmo, train=train, dev=dev, **given, seed=seed)

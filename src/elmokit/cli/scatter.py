@@ -54,4 +54,5 @@ def scatter(
     examples = read_examples(BANKS if file is None else file)
     elmo = open_model(model, options_file, weight_file, tokenizer, device)
     found = find_occurrences(elmo, examples, word)
-    give(scatter_report(word, found, layer_names(elmo)), out)
+    report = scatter_report(word, found, layer_names(elmo))
+    give(report, out, elmo, file="the banks of the package" if file is None else file)

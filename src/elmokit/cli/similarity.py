@@ -49,9 +49,9 @@ def similarity(
         cosines = sentence_similarity(elmo, first, second)
         print_table(["", *names], [["sentences", *(f"{c:.3f}" for c in cosines)]])
         if pairs is not None:
-            save(heat_map_report(pairs, names), out)
+            save(heat_map_report(pairs, names), out, elmo, sentences=[first, second])
     else:
         report = word_report(word, word_similarity(elmo, first, second, word), names)
         print_table(["", *names], report.shown())
         print("The number behind a word is its place in its sentence, in tokens from 1.")
-        save(report, out)
+        save(report, out, elmo, sentences=[first, second])

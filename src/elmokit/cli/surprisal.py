@@ -10,8 +10,11 @@ import typer
 from elmokit.cli.common import (
     DeviceOption,
     ModelOption,
+    OptionsFileOption,
     OutOption,
     TokenizerOption,
+    WeightFileOption,
+    check_file,
     give,
     open_model,
 )
@@ -24,9 +27,12 @@ def surprisal(
     sentence: Annotated[str, typer.Argument(help="A sentence.")],
     out: OutOption = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write the coloured sentence as a page of HTML.")
+        Path | None,
+        typer.Option(help="Write the coloured sentence as a page of HTML.", callback=check_file),
     ] = None,
     model: ModelOption = None,
+    options_file: OptionsFileOption = None,
+    weight_file: WeightFileOption = None,
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
 ) -> None:
@@ -38,12 +44,12 @@ def surprisal(
     from elmokit.analysis.surprisal import surprisal, surprisal_report
     from elmokit.files import write_text
 
-    found = surprisal(open_model(model, tokenizer=tokenizer, device=device), sentence)
+    elmo = open_model(model, options_file, weight_file, tokenizer, device)
+    found = surprisal(elmo, sentence)
     _print_strip(found)
+    give(surprisal_report(found), out, elmo, sentence=sentence)
     if html is not None:
         write_text(html, page(found))
-    give(surprisal_report(found), out)
-    if html is not None:
         print(f"wrote {html}")
 
 

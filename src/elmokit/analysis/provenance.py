@@ -1,0 +1,43 @@
+"""What numbers were made with, to be kept beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from elmokit._version import __version__
+from elmokit.elmo import Elmo
+from elmokit.formats import DEFAULT_MODEL, bundled_models
+
+
+def provenance(elmo: Elmo, **given: Any) -> dict[str, Any]:
+    """The model and the options of an analysis as plain values for JSON.
+
+    Args:
+        elmo: The model, told by name or path and by the checksum of its weights.
+        **given: Texts, sentences and options, by name.
+    """
+    model = model_name(elmo.source) or elmo.format
+    return {
+        "elmokit": __version__,
+        "model": model,
+        "weights": elmo.checkpoint().checksum(),
+        "precision": elmo.precision,
+        "tokenizer": elmo.tokenizer.name,
+        **{name: _plain(value) for name, value in given.items()},
+    }
+
+
+def model_name(source: str) -> str:
+    """How to open a model again: the name of a bundled one, else a whole path."""
+    if not source:
+        return ""
+    path = Path(source).absolute()
+    bundled = path.parent == DEFAULT_MODEL.parent and path.name in bundled_models()
+    return path.name if bundled else str(path)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
