@@ -261,7 +261,7 @@ def test_commands(cli, tiny_folder, wordnet_folder, tmp_path):
     assert "2 senses by 2 occurrences" in done.stdout
     done = cli(*train, tmp_path)
     assert done.returncode == 2
-    assert "give a file in a folder that exists" in done.stderr
+    assert "is a folder" in done.stderr
     (tmp_path / "a.data.xml").write_text(DATA)
     (tmp_path / "a.gold.key.txt").write_text("t0 river_bank%1:17:00::\nt1 bank%1:17:01::\n")
     test = ["wsd", "test", senses, tmp_path / "a.data.xml", "--wordnet", wordnet_folder]

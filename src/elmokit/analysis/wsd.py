@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -75,15 +75,12 @@ def evaluate(
     )
 
 
-def wsd_report(
-    scores: dict[str, WsdScores], layers: Sequence[str], about: dict[str, Any] | None = None
-) -> Report:
+def wsd_report(scores: dict[str, WsdScores], layers: Sequence[str]) -> Report:
     """F1 on several texts, by layer, beside the first sense.
 
     Args:
         scores: By text.
         layers: Their names.
-        about: What else belongs to the numbers.
     """
     methods = ["first sense", *layers, "mix"]
     kept = all(score.combined is not None for score in scores.values())
@@ -114,7 +111,7 @@ def wsd_report(
 
     columns = ["F1", "words", "% seen", *methods]
     size = (3.4, 1.3 + 0.25 * len(rows))
-    return Report("Word senses, F1", columns, rows, about or {}, draw, size, digits=1)
+    return Report("Word senses, F1", columns, rows, draw=draw, size=size, digits=1)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import DeviceOption, TokenizedOption, check_tokenizer
+from elmokit.cli.common import DeviceOption, TokenizedOption
 
 
 def evaluate(
@@ -22,8 +22,6 @@ def evaluate(
     device: DeviceOption = None,
 ) -> None:
     """Perplexity by the whole softmax, each sentence alone: forward, backward and mean."""
-    if tokenized:
-        check_tokenizer(tokenizer)
     from elmokit.pretrain.score import evaluate_model
 
     found = evaluate_model(model, text, tokenizer, tokenized, device)

@@ -14,11 +14,11 @@ from elmokit.cli.common import (
     OutOption,
     TokenizerOption,
     WeightFileOption,
+    check_file,
     give,
     layer_names,
     open_model,
 )
-from elmokit.errors import OutputError
 
 wsd = typer.Typer(
     name="wsd",
@@ -39,7 +39,7 @@ WordNetOption = Annotated[
 @wsd.command()
 def train(
     semcor: Annotated[Path, typer.Argument(help="Folder of SemCor 3.0.")],
-    out: Annotated[Path, typer.Option(help="File to write, .npz.")],
+    out: Annotated[Path, typer.Option(help="File to write, .npz.", callback=check_file)],
     occurrences: Annotated[
         bool,
         typer.Option(
@@ -57,8 +57,6 @@ def train(
     from elmokit.analysis.sense_vectors import SenseVectors
     from elmokit.analysis.senses import read_semcor
 
-    if out.is_dir() or not out.parent.is_dir():
-        raise OutputError(f"cannot write {out}: give a file in a folder that exists")
     sentences = list(read_semcor(semcor))  # what is wrong with them is known at once
     elmo = open_model(model, options_file, weight_file, device=device)
     vectors = SenseVectors.train(elmo, sentences, occurrences)
@@ -101,12 +99,8 @@ def score(
     elmo = open_model(model, options_file, weight_file, device=device)
     vectors.check(elmo)
     scores = {name: evaluate(elmo, vectors, inventory, text) for name, text in texts.items()}
-    about = {
-        "model": str(elmo.source or elmo.format),
-        "senses": str(senses),
-        "texts": [str(path) for path in data],
-    }
-    give(wsd_report(scores, layer_names(elmo), about), out)
+    report = wsd_report(scores, layer_names(elmo))
+    give(report, out, elmo, senses=senses, texts=data, wordnet=wordnet)
 
 
 @wsd.command()
@@ -141,5 +135,5 @@ def tag(
         ]
         for word in words
     ]
-    about = {"model": str(elmo.source or elmo.format), "senses": str(senses), "text": text}
-    give(Report("Senses", ["word", "cosine", "sense", "gloss"], rows, about), out)
+    report = Report("Senses", ["word", "cosine", "sense", "gloss"], rows)
+    give(report, out, elmo, senses=senses, text=text, wordnet=wordnet)
