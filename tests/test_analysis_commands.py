@@ -153,7 +153,7 @@ def test_tokenized_text_has_no_other_tokenizer(cli, arguments, lm_folder, tmp_pa
 
 def test_tokenized_text_to_evaluate(cli, arguments, lm_folder, tmp_path):
     text = ["evaluate", lm_folder, tmp_path / "text.txt", "--tokenized", "--tokenizer"]
-    assert "leave out --tokenizer" in cli(*text, "english").stderr
+    assert "tokenised text is not split by a tokenizer; leave out" in cli(*text, "english").stderr
 
 
 def test_which_commands_take_tokenized_text():
