@@ -174,6 +174,8 @@ def test_likeliest_sense():
     assert ask(near, all_three) == ("a", pytest.approx(votes[:2].sum() / votes.sum(), rel=1e-3))
     by_average = Combination(k=1, sharpness=1.0, average=9.0, gloss=0.0)  # 0.99 against 0.8
     assert ask(near, by_average)[0] == "a"
+    no_votes = Combination(k=0, average=1.0, gloss=0.0)
+    assert ask(near, no_votes) == ("a", 0.0)
     by_gloss = Combination(k=1, sharpness=1.0, average=0.0, gloss=9.0)
     assert ask(near, by_gloss, {"a": near, "b": east})[0] == "a"
     assert ask(near, by_gloss, {"a": near})[0] == "b"  # not both have one

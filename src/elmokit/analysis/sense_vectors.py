@@ -40,7 +40,7 @@ class Combination:
     """
 
     k: int = 10
-    """So many nearest occurrences vote."""
+    """So many nearest occurrences vote; 0 for none."""
     sharpness: float = 10.0
     """A vote weighs e^(sharpness · cosine)."""
     average: float = 4.0
@@ -147,7 +147,7 @@ class SenseVectors:
         owners = np.repeat(np.arange(len(rows)), self.counts[rows])
         nearest = np.argsort(-cosines, kind="stable")[: how.k]
         weights = np.exp(how.sharpness * (cosines[nearest] - 1))
-        votes = np.bincount(owners[nearest], weights, len(rows)) / weights.sum()
+        votes = np.bincount(owners[nearest], weights, len(rows)) / max(weights.sum(), 1e-30)
         scores = votes + how.average * (self.vectors[rows, -1] @ top)
         if all(key in glosses for key in known):  # else those without one were worse off
             scores += how.gloss * (np.stack([glosses[key] for key in known]) @ top)

@@ -1,0 +1,86 @@
+"""Ways to find a word's sense from the same vectors: which hints help.
+
+    python benchmarks/senses.py SENSES DATA… --wordnet DIR [--model MODEL] [--write]
+
+SENSES is what ``elmokit wsd train --occurrences`` wrote; DATA are files NAME.data.xml of Raganato
+et al. (2017), their keys beside them. --write stores the table as benchmarks/results/senses.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from pathlib import Path
+
+import numpy as np
+from cpu import HERE
+
+import elmokit
+from elmokit import Elmo
+from elmokit.analysis.sense_vectors import Combination, Glosses, SenseVectors, target_vectors
+from elmokit.analysis.senses import read_raganato
+from elmokit.analysis.wordnet import WordNet
+from elmokit.formats import DEFAULT_MODEL
+
+WAYS = {
+    "nearest average": Combination(k=0, average=1.0, gloss=0.0),
+    "nearest occurrence": Combination(k=1, average=0.0, gloss=0.0),
+    "5 nearest, votes alike": Combination(k=5, sharpness=0.0, average=0.0, gloss=0.0),
+    "10 nearest, votes alike": Combination(k=10, sharpness=0.0, average=0.0, gloss=0.0),
+    "20 nearest, votes alike": Combination(k=20, sharpness=0.0, average=0.0, gloss=0.0),
+    "10 nearest, the nearer the more": Combination(average=0.0, gloss=0.0),
+    "and the average": Combination(gloss=0.0),
+    "average and gloss, no votes": Combination(k=0),
+    "all together, as `elmokit wsd` does": Combination(),
+}
+
+
+def main() -> None:
+    """Score every way on every text, print, and store if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("senses", type=Path)
+    parser.add_argument("data", nargs="+", type=Path)
+    parser.add_argument("--wordnet", type=Path, required=True)
+    parser.add_argument("--model", default=str(DEFAULT_MODEL))
+    parser.add_argument("--write", action="store_true", help="store the table")
+    arguments = parser.parse_args()
+    elmo, wordnet = Elmo.load(arguments.model), WordNet(arguments.wordnet)
+    vectors = SenseVectors.load(arguments.senses)
+    vectors.check(elmo)
+    names = [path.name.removesuffix(".data.xml") for path in arguments.data]
+    scores = [score(elmo, vectors, wordnet, path) for path in arguments.data]
+    lines = [
+        f"ElmoKit {elmokit.__version__}, {Path(arguments.model).name}, {datetime.date.today()}. "
+        "F1, top layer, the first sense where none was seen.",
+        "",
+        "| | " + " | ".join(names) + " |",
+        "|---|" + "---|" * len(names),
+        *(
+            f"| {way} | " + " | ".join(f"{found[k]:.1f}" for found in scores) + " |"
+            for k, way in enumerate(WAYS)
+        ),
+    ]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if arguments.write:
+        (HERE / "results" / "senses.md").write_text(text, encoding="utf-8")
+
+
+def score(elmo: Elmo, vectors: SenseVectors, wordnet: WordNet, data: Path) -> list[float]:
+    """F1 of each way on a text."""
+    name = data.name.removesuffix(".data.xml")
+    sentences = read_raganato(data, data.with_name(f"{name}.gold.key.txt"))
+    asked = [t for s in sentences for t in s.targets if t.keys]
+    glosses = Glosses(elmo, wordnet).of(k for t in asked for k in wordnet.of(t.lemma, t.pos))
+    right = np.zeros(len(WAYS))
+    for target, vector in target_vectors(elmo, sentences):
+        keys = wordnet.of(target.lemma, target.pos)
+        first = keys[0] if keys else ""
+        for k, way in enumerate(WAYS.values()):
+            found = vectors.likeliest(vector, keys, glosses, way)
+            right[k] += (found[0] if found else first) in target.keys
+    return [float(100 * r / len(asked)) for r in right]
+
+
+if __name__ == "__main__":
+    main()
