@@ -13,6 +13,7 @@ from typing import IO, Any, cast
 from elmokit.errors import InputError, MissingExtraError
 
 PACKED = (".gz", ".xz", ".zst")
+_TOLD = 1 << 14  # bytes after which progress is told again
 
 
 def find_files(paths: Sequence[str | Path]) -> list[Path]:
@@ -44,9 +45,9 @@ def read_lines(path: Path, advance: Callable[[int], None] = lambda _: None) -> I
             file = io.TextIOWrapper(_unpack(path, raw), "utf-8-sig", newline="\n")
             for number, line in enumerate(file, 1):
                 yield line.rstrip("\r\n")
-                if number % 1000 == 0:
-                    advance(raw.tell() - told)
-                    told = raw.tell()
+                if (read := raw.tell()) >= told + _TOLD:
+                    advance(read - told)
+                    told = read
             advance(raw.tell() - told)
     except UnicodeDecodeError as error:
         raise InputError(
