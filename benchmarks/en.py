@@ -27,7 +27,7 @@ from elmokit.analysis.sense_vectors import SenseVectors
 from elmokit.analysis.senses import read_raganato, read_semcor
 from elmokit.analysis.wordnet import WordNet
 from elmokit.analysis.wsd import evaluate
-from elmokit.formats import DEFAULT_MODEL
+from elmokit.formats import DEFAULT_MODEL, find_model
 from elmokit.pretrain.score import evaluate_model
 
 SETS = ("ALL", "senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--wsd", type=Path)
     parser.add_argument("--write", action="store_true", help="store the table")
     arguments = parser.parse_args()
-    size = sum(p.stat().st_size for p in Path(arguments.model).iterdir())
+    size = sum(p.stat().st_size for p in find_model(arguments.model).iterdir())
     lines = [
         f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
         f"{platform.python_version()}, {processor()}, {datetime.date.today()}. "
@@ -58,7 +58,7 @@ def main() -> None:
         lines += [
             "",
             f"{arguments.text.name}, each sentence alone, whole softmax: perplexity "
-            f"{found.mean:.2f} (forward {found.forward:.2f}, backward {found.backward:.2f}), "
+            f"{found.mean:.2f} (forward {found.forward:.2f}, backward {found.backward or 0:.2f}), "
             f"{found.unknown_rate:.2%} unknown, {found.n_tokens:,} tokens, "
             f"{found.bits_per_character:.3f} bits a character.",
         ]

@@ -74,6 +74,7 @@ def ask(
     index: Index, elmo: Elmo, n_queries: int
 ) -> tuple[list[float], list[float], list[float], float]:
     """Seconds by the graph, by looking at everything and as a whole; share found by the graph."""
+    n_queries = min(n_queries, len(index.vectors))
     rows = np.random.default_rng(0).choice(len(index.vectors), n_queries, replace=False)
     by_graph: list[float] = []
     by_all: list[float] = []
@@ -89,7 +90,8 @@ def ask(
         times.append(time.perf_counter())
         exact = index.search(vector, K, but=tokens, brute=True)
         times.append(time.perf_counter())
-        which = tokens[: position + 1].count(tokens[position])
+        folded = [token.casefold() for token in tokens[: position + 1]]
+        which = folded.count(folded[-1])
         neighbours(index, elmo, tokens, tokens[position], K, which=which)
         times.append(time.perf_counter())
         for some, seconds in zip((by_graph, by_all, whole), np.diff(times).tolist(), strict=True):

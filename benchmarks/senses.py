@@ -47,6 +47,8 @@ def main() -> None:
     elmo, wordnet = Elmo.load(arguments.model), WordNet(arguments.wordnet)
     vectors = SenseVectors.load(arguments.senses)
     vectors.check(elmo)
+    if vectors.occurrences is None:
+        parser.error(f"{arguments.senses} has no occurrences; elmokit wsd train --occurrences")
     names = [path.name.removesuffix(".data.xml") for path in arguments.data]
     scores = [score(elmo, vectors, wordnet, path) for path in arguments.data]
     lines = [

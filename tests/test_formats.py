@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from conftest import SENTENCES, TINY, write_published
 from elmokit import Elmo
@@ -620,3 +621,28 @@ def test_four_bits(width):
     torch.testing.assert_close(
         again["softmax.weight"], whole["softmax.weight"], rtol=1e-3, atol=1e-7
     )
+
+
+def test_a_language_model_in_four_bits(lm_folder, tmp_path):
+    """Vectors stay those of int8, and predictions are nearly the same."""
+    whole = Elmo.load(lm_folder, device="cpu")
+    models = {}
+    for dtype in ("int8", "int4"):
+        whole.save(tmp_path / dtype, dtype=dtype)
+        models[dtype] = Elmo.load(tmp_path / dtype, device="cpu")
+    files = [(tmp_path / dtype / "model.safetensors").stat().st_size for dtype in models]
+    assert files[1] < files[0]
+    a, b = (model.encode(SENTENCES, "all") for model in models.values())
+    assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+    exact, eight, four = (m.perplexity(SENTENCES).mean for m in (whole, *models.values()))
+    assert four != eight
+    assert np.log(four) == pytest.approx(np.log(exact), rel=0.03)  # weights here are random
+
+
+def test_scales_that_do_not_fit(lm_folder, tmp_path):
+    Elmo.load(lm_folder, device="cpu").save(tmp_path / "x", dtype="int8")
+    path = tmp_path / "x" / "model.safetensors"
+    tensors = load_file(path)
+    save_file(tensors | {"softmax.weight.scale": torch.ones(3)}, path)
+    with pytest.raises(FormatError, match="scales that do not fit its weights"):
+        Elmo.load(tmp_path / "x", device="cpu")

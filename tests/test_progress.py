@@ -2,6 +2,7 @@
 
 import io
 import re
+import threading
 import time
 from types import SimpleNamespace
 
@@ -41,19 +42,26 @@ def test_it_comes_without_any_advance(terminal):
     assert "pieces" in terminal.getvalue()
 
 
-def test_what_was_done_before_it_came(terminal):
+def test_what_was_done_before_it_came(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 3600)
     with DelayedProgress("working", 100, "pieces") as bar:
         bar._started -= 3600
         bar.advance(25)
+        bar._show()
         wait_for(terminal, "25/100")
     assert "1:00:0" in terminal.getvalue()  # the time since the beginning, not since it is shown
 
 
 def test_nothing_for_what_is_quick(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 0.3)
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 60)
+    threads = threading.active_count()
     with DelayedProgress("working", 2) as bar:
+        assert threading.active_count() > threads
         bar.advance(2)
-    time.sleep(0.5)
+    until = time.monotonic() + 10
+    while threading.active_count() > threads:  # the one that would have shown it
+        assert time.monotonic() < until
+        time.sleep(0.02)
     assert terminal.getvalue() == ""
 
 

@@ -113,7 +113,7 @@ def test_nearest_average(tiny, senses, tmp_path):
     vectors = SenseVectors.train(tiny, TRAIN)
     assert sorted(vectors.keys) == [MONEY, RIVER]
     mean = length_1(of_bank(tiny, TRAIN[0]) + of_bank(tiny, TRAIN[1]))
-    np.testing.assert_allclose(vectors.vectors[vectors.keys.index(MONEY)], mean, atol=1e-5)
+    np.testing.assert_allclose(vectors.vectors[vectors.keys.index(MONEY)], mean, atol=1e-3)
     # each sentence is nearest to its own average; in the token layer all are alike, and the first
     # sense of WordNet is taken
     scores = evaluate(tiny, vectors, senses, TRAIN)
@@ -140,7 +140,7 @@ def test_stored(tiny, tmp_path):
         again = SenseVectors.load(path)
         assert again.keys == vectors.keys
         assert again.counts.tolist() == [2, 1]
-        np.testing.assert_allclose(again.vectors, vectors.vectors, atol=1e-3)
+        np.testing.assert_allclose(again.vectors, vectors.vectors, atol=5e-4)
         assert (again.occurrences is None) == (not keep)
     np.testing.assert_array_equal(again.occurrences, vectors.occurrences)
     whole = path.read_bytes()
@@ -148,6 +148,13 @@ def test_stored(tiny, tmp_path):
         path.write_bytes(broken)
         with pytest.raises(FormatError, match="is not a whole file of sense vectors"):
             SenseVectors.load(path)
+    np.save(path.with_suffix(".npy"), np.zeros(3))
+    with pytest.raises(FormatError, match="is not a whole file of sense vectors"):
+        SenseVectors.load(path.with_suffix(".npy"))
+    vectors.counts[0] = 7
+    vectors.save(path)
+    with pytest.raises(FormatError, match="is not a whole file of sense vectors"):
+        SenseVectors.load(path)
     with pytest.raises(FormatError, match="there is no file"):
         SenseVectors.load(tmp_path / "none")
 

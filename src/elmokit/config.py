@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -284,7 +284,8 @@ def _typed(value: Any, wanted: Any, name: str) -> Any:
             if len(kinds) == len(value):
                 return tuple(_typed(v, k, name) for v, k in zip(value, kinds, strict=True))
         elif option is float and isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
+            with suppress(OverflowError):
+                return float(value)
         elif isinstance(option, type) and type(value) is option:
             return value
     shown = str(wanted) if len(options) > 1 or get_origin(wanted) else wanted.__name__

@@ -208,6 +208,7 @@ def interval(value: float, rounds: Floats) -> Estimate:
     With those means they vary a little more than the value itself does, so that the interval of a
     PRT is rather too wide than too narrow. What no distance can be is cut off.
     """
+    value = max(value, 0)  # below, by the correction of a mean that is nearly all noise
     low, high = np.quantile(rounds - rounds.mean() + value, [0.025, 0.975])
     return Estimate(*(float(np.clip(x, 0, 2)) for x in (value, low, high)))
 

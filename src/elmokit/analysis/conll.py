@@ -74,6 +74,10 @@ def _read_file(path: Path, column: str, word_column: int | None) -> Iterator[Tag
                     f"{layout.needed}; choose with --column and --word-column"
                 )
             tag = cells[layout.tag]
+            if not cells[layout.word]:
+                raise InputError(
+                    f"line {number} of {path} has no word; give it one, or take it out"
+                )
             words.append(cells[layout.word])
             tags.append(None if tag == NO_TAG else tag)
         if words:

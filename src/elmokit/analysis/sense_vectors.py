@@ -29,6 +29,11 @@ MIX = -1
 """Instead of a layer: all side by side, so that the cosine is the mean of the layers' cosines."""
 
 _AT_ONCE = 512  # sentences
+_BROKEN = (
+    OSError, LookupError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile,
+    zlib.error,
+)  # fmt: skip
+"""What reading a file raises that is not whole, or not of this kind."""
 _SAME = 1e-4  # cosines less apart are alike: in the token layer only rounding tells senses apart
 
 
@@ -96,7 +101,7 @@ class SenseVectors:
         order = np.argsort(np.array(owners), kind="stable")
         return cls(
             list(rows),
-            unit(sums[: len(rows)]),
+            unit(unit(sums[: len(rows)]).astype(np.float16).astype(np.float32)),  # as stored
             np.bincount(owners),
             np.stack([kept[i] for i in order]) if keep else None,
             elmo.checkpoint().checksum(),
@@ -187,17 +192,18 @@ class SenseVectors:
             with path.open("rb") as file, np.load(file) as stored:
                 kept = stored.get("occurrences")
                 vectors = unit(stored["vectors"].astype(np.float32))
-                keys, model = stored["keys"].tolist(), str(stored["model"])
-                return cls(keys, vectors, stored["counts"], kept, model)
+                keys, counts = stored["keys"].tolist(), stored["counts"]
+                if not len(keys) == len(vectors) == len(counts):
+                    raise ValueError("senses, vectors and counts are not equally many")
+                if kept is not None and len(kept) != counts.sum():
+                    raise ValueError("occurrences are not as many as were counted")
+                return cls(keys, vectors, counts, kept, str(stored["model"]))
         except FileNotFoundError as error:
             raise FormatError(f"there is no file {path}; elmokit wsd train makes one") from error
-        except (OSError, LookupError, ValueError, EOFError, *_BROKEN) as error:
+        except _BROKEN as error:
             raise FormatError(
                 f"{path} is not a whole file of sense vectors; make it again with elmokit wsd train"
             ) from error
-
-
-_BROKEN = (zipfile.BadZipFile, zlib.error)
 
 
 class Glosses:

@@ -55,7 +55,7 @@ def change(
         old,
         new,
         [word.strip() for word in words.split(",")],
-        layer=int(layer) if layer.lstrip("-").isdecimal() else layer,
+        layer=int(layer) if layer.removeprefix("-").isdecimal() else layer,
         most=most,
         tokenized=tokenized,
         seed=seed,

@@ -51,14 +51,18 @@ def check_file(path: Path | None) -> Path | None:
     return path
 
 
-def check_out(out: Path | None) -> Path | None:
-    """The same for the files of a report, pictures among them."""
+def check_numbers(out: Path | None) -> Path | None:
+    """The same for the files of a report without a picture."""
     from elmokit.analysis.report import check_stem
 
-    if out is None:
-        return None
-    check_plots()
-    return check_stem(out.expanduser())
+    return None if out is None else check_stem(out.expanduser())
+
+
+def check_out(out: Path | None) -> Path | None:
+    """The same for the files of a report, pictures among them."""
+    if out is not None:
+        check_plots()
+    return check_numbers(out)
 
 
 def check_out_folder(folder: Path | None) -> Path | None:

@@ -42,7 +42,9 @@ def pos(
     max_sentences: Annotated[
         int | None, typer.Option(min=2, help="Most sentences of each file, drawn by chance.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed, the same numbers.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=1 << 62, help="The same seed, the same numbers.")
+    ] = 0,
     model: ModelOption = None,
     options_file: OptionsFileOption = None,
     weight_file: WeightFileOption = None,

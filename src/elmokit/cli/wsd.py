@@ -15,6 +15,7 @@ from elmokit.cli.common import (
     TokenizerOption,
     WeightFileOption,
     check_file,
+    check_numbers,
     give,
     layer_names,
     open_model,
@@ -113,7 +114,9 @@ def tag(
     options_file: OptionsFileOption = None,
     weight_file: WeightFileOption = None,
     device: DeviceOption = None,
-    out: OutOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write OUT.json and OUT.csv.", callback=check_numbers)
+    ] = None,
 ) -> None:
     """Print the sense of every word that WordNet has."""
     from elmokit.analysis.report import Report

@@ -43,7 +43,7 @@ def read_lines(path: Path, advance: Callable[[int], None] = lambda _: None) -> I
     try:
         with path.open("rb") as raw:
             file = io.TextIOWrapper(_unpack(path, raw), "utf-8-sig", newline="\n")
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(file, 1):  # noqa: B007, the number is told in an error
                 yield line.rstrip("\r\n")
                 if (read := raw.tell()) >= told + _TOLD:
                     advance(read - told)

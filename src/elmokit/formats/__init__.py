@@ -30,10 +30,12 @@ def find_model(model: str | Path) -> Path:
     path, name = Path(model).expanduser(), str(model)
     try:
         exists = bool(name.strip()) and path.exists()
+        has_recipe = (path / "recipe.json").is_file()
+        is_run = has_recipe and not (path / "config.json").is_file()
     except OSError as error:
         raise ModelNotFoundError(f"cannot read {path}: {error.strerror}") from error
     if exists:
-        return _best_of(path) if (path / "recipe.json").is_file() else path
+        return _best_of(path) if is_run else path
     folders = [
         _BUNDLED,
         *map(Path, filter(None, os.environ.get("ELMOKIT_MODELS", "").split(os.pathsep))),

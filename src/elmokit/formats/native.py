@@ -114,4 +114,9 @@ def _read_weights(source: Source) -> dict[str, Tensor]:
         raise FormatError(
             f"{source.path}/{name} is not a whole safetensors file ({error}); copy it again"
         ) from error
-    return restored(tensors)
+    try:
+        return restored(tensors)
+    except RuntimeError as error:
+        raise FormatError(
+            f"{source.path}/{name} has scales that do not fit its weights; copy it again"
+        ) from error

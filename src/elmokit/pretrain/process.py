@@ -61,7 +61,7 @@ def joined(device: str | None) -> Iterator[Process]:
     # batches differ in size, and memory that cannot grow would be asked for anew again and again
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     size = _number("WORLD_SIZE", 1)
-    if size == 1:
+    if size <= 1:
         yield Process(device=choose_device(device))
         return
     needed = ("RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -74,6 +74,11 @@ def joined(device: str | None) -> Iterator[Process]:
     chosen = choose_device(device)
     backend = "gloo"
     if chosen.type == "cuda":
+        if local >= torch.cuda.device_count():
+            raise InputError(
+                f"process {local} of this machine has no GPU of its own, as there are only "
+                f"{torch.cuda.device_count()}; start that many by --nproc-per-node"
+            )
         chosen = torch.device("cuda", local)
         torch.cuda.set_device(chosen)
         backend = "cpu:gloo,cuda:nccl"  # what is on the CPU is told without waiting for the GPU

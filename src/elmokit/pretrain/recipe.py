@@ -185,7 +185,7 @@ class TrainingSettings:
                 (0 < self.epochs < math.inf, "epochs", "above 0, and finite"),
                 (0 < minutes < math.inf, "minutes", "above 0, and finite"),
                 (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
-                (self.seed >= 0, "seed", "0 or more"),
+                (0 <= self.seed < 1 << 62, "seed", "0 or more, and below 2^62"),
                 (self.precision in precisions, "precision", " or ".join(precisions)),
                 (0 < self.evaluate_every <= 1, "evaluate_every", "above 0, at most 1"),
                 (self.save_every >= 0, "save_every", "0 or more"),
