@@ -53,8 +53,7 @@ def main() -> None:
     sentences = read_sentences(arguments.text) if arguments.text else make_sentences(2000)
     what = f"{arguments.text.name}" if arguments.text else "made up, words repeating as in text"
     lines = [
-        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
-        f"{platform.python_version()}, {processor()}, {datetime.date.today()}. Sentences of 3 to "
+        f"{versions()}, {processor()}, {datetime.date.today()}. Sentences of 3 to "
         f"80 tokens: {what}.",
     ]
     with tempfile.TemporaryDirectory() as folder:
@@ -321,6 +320,14 @@ def run_peer(variable: str, script: str, job: dict[str, Any]) -> dict[str, Any]:
         )
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
+
+
+def versions() -> str:
+    """What a result was made with."""
+    return (
+        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
+        f"{platform.python_version()}"
+    )
 
 
 def processor() -> str:

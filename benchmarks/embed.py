@@ -14,17 +14,14 @@ import argparse
 import datetime
 import itertools
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import torch
-from cpu import make_sentences, processor
+from cpu import make_sentences, processor, versions
 
-import elmokit
 from elmokit import Elmo
 
 HERE = Path(__file__).parent
@@ -50,9 +47,7 @@ def main() -> None:
         size = (Path(folder) / arguments.output).stat().st_size
     quarters = [max(part) for part in in_parts(memory, 4)]
     lines = [
-        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
-        f"{platform.python_version()}, {processor()}, {os.cpu_count()} cores, "
-        f"{datetime.date.today()}.",
+        f"{versions()}, {processor()}, {os.cpu_count()} cores, {datetime.date.today()}.",
         "",
         f"`elmokit embed` of {arguments.sentences:,} sentences ({n_tokens:,} tokens) with small, "
         f"top layer, float16, to {Path(arguments.output).suffix[1:]} ({size / 1e9:.1f} GB): "

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import platform
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import torch
-from cpu import HERE, allennlp, make_sentences, matrix_flops, processor, tokens_per_second
+from cpu import HERE, allennlp, make_sentences, matrix_flops, processor, tokens_per_second, versions
 
-import elmokit
 from elmokit import Elmo
 from elmokit.analysis.sense_vectors import SenseVectors
 from elmokit.analysis.senses import read_raganato, read_semcor
@@ -45,9 +43,7 @@ def main() -> None:
     arguments = parser.parse_args()
     size = sum(p.stat().st_size for p in find_model(arguments.model).iterdir())
     lines = [
-        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
-        f"{platform.python_version()}, {processor()}, {datetime.date.today()}. "
-        f"{size / 1e6:.1f} MB of files.",
+        f"{versions()}, {processor()}, {datetime.date.today()}. {size / 1e6:.1f} MB of files.",
         "",
         *speed(arguments.model),
         "",

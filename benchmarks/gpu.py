@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import platform
 import tempfile
 import time
 import warnings
@@ -24,9 +23,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from cpu import HERE, MFLOP, make_model, make_sentences, min_cosine, run_peer, run_plain
+from cpu import HERE, MFLOP, make_model, make_sentences, min_cosine, run_peer, run_plain, versions
 
-import elmokit
 from elmokit import Elmo
 from elmokit.nn import ProjectedLSTM
 
@@ -49,8 +47,7 @@ def main() -> None:
     n_tokens = sum(map(len, sentences))
     product = {dtype: matrix_flops(dtype) for dtype in (torch.float32, torch.bfloat16)}
     lines = [
-        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
-        f"{platform.python_version()}, one {torch.cuda.get_device_name()}, "
+        f"{versions()}, one {torch.cuda.get_device_name()}, "
         f"{datetime.date.today()}. {len(sentences):,} sentences, {n_tokens:,} tokens: {what}. "
         f"Large matrix product: {product[torch.float32] / 1e12:.0f} TFLOP/s in float32, "
         f"{product[torch.bfloat16] / 1e12:.0f} in bfloat16.",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import platform
 import statistics
 import tempfile
 import time
@@ -19,9 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from cpu import HERE, processor
+from cpu import HERE, processor, versions
 
-import elmokit
 from elmokit import Elmo
 from elmokit.analysis.build_index import build_index
 from elmokit.analysis.index import Index
@@ -47,8 +45,7 @@ def main() -> None:
     n_tokens = made.config.tokens
     wall = made.model_seconds + made.graph_seconds
     lines = [
-        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
-        f"{platform.python_version()}, {processor()}, {torch.get_num_threads()} threads, "
+        f"{versions()}, {processor()}, {torch.get_num_threads()} threads, "
         f"{datetime.date.today()}. {n_tokens:,} tokens, {made.config.rows:,} of them in the graph, "
         f"{made.bytes / 1e6:,.0f} MB.",
         "",

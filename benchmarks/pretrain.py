@@ -13,16 +13,14 @@ import argparse
 import datetime
 import json
 import os
-import platform
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
-from cpu import HERE, processor
+from cpu import HERE, processor, versions
 
-import elmokit
 from elmokit.data.prepare import TextOptions, prepare
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.start import pretrain
@@ -48,8 +46,7 @@ def main() -> None:
         valid = Path(folder) / "valid.txt"
         valid.write_text("A sentence to evaluate on .\n" * 100)
         lines = [
-            f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
-            f"{platform.python_version()}, one {where}, {os.cpu_count()} processors, "
+            f"{versions()}, one {where}, {os.cpu_count()} processors, "
             f"{datetime.date.today()}. {corpus.n_tokens:,} tokens, prepared at "
             f"{corpus.n_tokens / seconds:,.0f} tokens/s.",
             "",

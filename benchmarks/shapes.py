@@ -13,16 +13,14 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import platform
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
-from cpu import HERE, processor
+from cpu import HERE, processor, versions
 
-import elmokit
 from elmokit.errors import ElmoKitError
 from elmokit.pretrain.recipe import Recipe, read_toml
 from elmokit.pretrain.start import pretrain
@@ -97,10 +95,7 @@ def main() -> None:
     results = HERE / "results" / "shapes.json"
     found = json.loads(results.read_text()) if results.exists() else {}
     where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
-    versions = (
-        f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
-        f"{platform.python_version()}, one {where}, {datetime.date.today()}"
-    )
+    about = f"{versions()}, one {where}, {datetime.date.today()}"
     for group in arguments.groups:
         cases: dict[str, Any] = {}
         for name, changes in GROUPS[group].items():
@@ -108,7 +103,7 @@ def main() -> None:
             values = changed(common, changes, arguments.seconds)
             cases[name] = train(arguments, values, out)
             print(name, cases[name], flush=True)
-        found[group] = {"about": versions, "seconds": arguments.seconds, "cases": cases}
+        found[group] = {"about": about, "seconds": arguments.seconds, "cases": cases}
         print(table(group, found[group]), flush=True)
         if arguments.write:
             results.write_text(json.dumps(found, indent=1) + "\n")

@@ -38,6 +38,10 @@ TokenizedOption = Annotated[
 DeviceOption = Annotated[
     str | None, typer.Option(help="cpu, cuda or cuda:N; a GPU where there is one if left out.")
 ]
+QuantizeOption = Annotated[
+    str | None,
+    typer.Option(help="int8 on a CPU, bfloat16 on a GPU: faster for large models, nearly exact."),
+]
 
 
 def check_file(path: Path | None) -> Path | None:

@@ -12,6 +12,7 @@ from elmokit.cli.common import (
     DeviceOption,
     ModelOption,
     OptionsFileOption,
+    QuantizeOption,
     TokenizerOption,
     WeightFileOption,
     open_model,
@@ -62,12 +63,7 @@ def embed(
     use_sentence_keys: Annotated[
         bool, typer.Option("--use-sentence-keys", help="Sentences, not line numbers, as keys.")
     ] = False,
-    quantize: Annotated[
-        str | None,
-        typer.Option(
-            help="int8 on a CPU, bfloat16 on a GPU: faster for large models, nearly exact."
-        ),
-    ] = None,
+    quantize: QuantizeOption = None,
     device: DeviceOption = None,
     cuda_device: Annotated[
         int | None, typer.Option(help="AllenNLP's way to say --device: -1 for the CPU, else a GPU.")

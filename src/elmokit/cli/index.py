@@ -12,6 +12,7 @@ from elmokit.cli.common import (
     DeviceOption,
     ModelOption,
     OptionsFileOption,
+    QuantizeOption,
     TokenizedOption,
     TokenizerOption,
     WeightFileOption,
@@ -49,12 +50,7 @@ def index(
     force: Annotated[bool, typer.Option("--force", help="Replace the index if it is there.")] = (
         False
     ),
-    quantize: Annotated[
-        str | None,
-        typer.Option(
-            help="int8 on a CPU, bfloat16 on a GPU: faster for large models, nearly exact."
-        ),
-    ] = None,
+    quantize: QuantizeOption = None,
     device: DeviceOption = None,
 ) -> None:
     """Embed running text, and write an index in which elmokit neighbours searches."""
