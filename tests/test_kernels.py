@@ -227,17 +227,23 @@ def test_memory_is_used_again(tiny):
     assert torch.equal(layers, expected)
 
 
-def test_directions_side_by_side(tiny):
-    """Two threads give what one gives, and leave PyTorch's settings as they were."""
+@pytest.mark.parametrize("n_sentences", [2, 40])
+def test_directions_side_by_side(tiny, n_sentences):
+    """Two threads give what one gives, and leave PyTorch's settings as they were.
+
+    They share every product of a few sentences, and take a direction each of many.
+    """
+    sentences = (SENTENCES * n_sentences)[:n_sentences]
     threads = torch.get_num_threads()
     parallel._pools.clear()
     try:
         torch.set_num_threads(1)
-        alone = tiny.encode(SENTENCES, "all")
+        alone = tiny.encode(sentences, "all")
         torch.set_num_threads(2)
-        together = tiny.encode(SENTENCES, "all")
+        together = tiny.encode(sentences, "all")
         assert torch.get_num_threads() == 2
-        assert any(key == (os.getpid(), 2) for key in parallel._pools)
+        has_workers = any(key == (os.getpid(), 2) for key in parallel._pools)
+        assert has_workers == (n_sentences == 40)
     finally:
         torch.set_num_threads(threads)
     for a, b in zip(alone, together, strict=True):

@@ -122,22 +122,24 @@ def _steps(
     most = max(counts, default=0)
     gates = inputs.new_empty(max(_ROWS_AHEAD, most), 4 * width)
     cell = inputs.new_empty(most, width)
+    running = -1
     for first, last in _pieces(counts, lstm.reverse):
-        offset, end = starts[first], starts[last]
-        products.of_input(inputs[offset:end], gates[: end - offset])
-        steps = range(first, last)
-        for t in reversed(steps) if lstm.reverse else steps:
-            n = counts[t]
-            g = gates[starts[t] - offset : starts[t + 1] - offset]
-            some_h, some_c, out = h[:n], c[:n], outputs[starts[t] : starts[t + 1], :-1]
+        offset, end, sizes = starts[first], starts[last], counts[first:last]
+        ahead = gates[: end - offset]
+        products.of_input(inputs[offset:end], ahead)
+        # all views of all steps at once: made one by one, they take a sixth of the time of a
+        # sentence alone
+        views = [ahead, ahead[:, : 3 * width], *ahead.chunk(4, 1), outputs[offset:end, :-1]]
+        steps = list(zip(sizes, *(view.split_with_sizes(sizes) for view in views), strict=True))
+        for n, g, sigmoids, i, f, o, j, out in reversed(steps) if lstm.reverse else steps:
+            if n != running:
+                running, some_h, some_c, some_cell = n, h[:n], c[:n], cell[:n]
             products.add_state(some_h, g)
-            g[:, : 3 * width].sigmoid_()
-            i, f, o, j = g.chunk(4, 1)
+            sigmoids.sigmoid_()
             some_c.mul_(f).addcmul_(i, j.tanh_())
             if cell_clip is not None:
                 some_c.clamp_(-cell_clip, cell_clip)
-            y = torch.tanh(some_c, out=cell[:n]).mul_(o)
-            products.project(y, out)
+            products.project(torch.tanh(some_c, out=some_cell).mul_(o), out)
             if proj_clip is not None:
                 out.clamp_(-proj_clip, proj_clip)
             some_h.copy_(out)
