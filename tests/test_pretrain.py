@@ -12,6 +12,7 @@ import torch
 
 import elmokit
 from elmokit import Elmo
+from elmokit.data.prepare import TextOptions, prepare
 from elmokit.errors import (
     ConfigError,
     InputError,
@@ -21,13 +22,15 @@ from elmokit.errors import (
 from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.nn import BiLM
+from elmokit.nn.softmax import make_softmax
 from elmokit.pretrain import losses
 from elmokit.pretrain.from_model import token_vectors, with_words
 from elmokit.pretrain.recipe import Recipe, SoftmaxSettings
 from elmokit.pretrain.reports import draw_training
 from elmokit.pretrain.score import evaluate_model
 from elmokit.pretrain.start import pretrain
-from elmokit.pretrain.vocabulary import MARKS
+from elmokit.pretrain.stopwatch import gpu_busy
+from elmokit.pretrain.vocabulary import MARKS, first_biases
 from pretraining import NOUNS, SMALL, TRANSFORMER, recipe, reports, run, sentences
 
 # Training
@@ -48,6 +51,56 @@ def test_sampled_first_and_full_then(text, tmp_path):
     }
     assert found["all"] == found["full"]
     assert len(set(found.values())) == 3
+
+
+def test_how_busy_the_gpu_is(text, tmp_path, monkeypatch):
+    """It is told where it is known, and where it is not, nothing happens."""
+    device = torch.device("cuda")
+    monkeypatch.setattr(torch.cuda, "utilization", lambda device: 93)
+    assert gpu_busy(device) == 0.93
+    monkeypatch.setattr(torch.cuda, "utilization", lambda device: 1 / 0)
+    assert gpu_busy(device) is None
+    assert gpu_busy(torch.device("cpu")) is None
+    lines = []
+    monkeypatch.setattr("elmokit.pretrain.train.gpu_busy", lambda device: 0.93)
+    settings = recipe(training={"epochs": 0.2})
+    pretrain(*text, tmp_path / "run", settings, device="cpu", say=lines.append)
+    assert any("GPU 93% busy" in line for line in lines)
+    training = [r for r in reports(tmp_path / "run") if r["kind"] == "training"]
+    assert training and all(r["gpu_busy"] == 0.93 for r in training)
+
+
+@pytest.mark.parametrize("kind", ["full", "adaptive"])
+def test_biases_begin_as_frequencies(tmp_path, kind):
+    """Before anything is learned, a word is as likely as it is frequent, or all are alike."""
+    path = tmp_path / "text"
+    path.write_text("a a a a b b c\na b d\n")
+    corpus = prepare([path], tmp_path / "data", TextOptions(tokenized=True))
+    words = [*MARKS, "a", "b", "c", "never"]
+    config = replace(
+        Recipe().model, vocabulary_size=7, softmax_cutoffs=(3, 5) if kind == "adaptive" else ()
+    )
+    softmax = make_softmax(config)
+    found = first_biases(config, corpus, words)
+    softmax.load_state_dict(
+        softmax.state_dict() | {name.removeprefix(SOFTMAX): t for name, t in found.items()}
+    )
+    shares = softmax(torch.zeros(1, softmax.input_dim)).exp()[0]
+    # 2 + 2 marks, 1 unknown, 5 + 3 + 1 words, and the word that never occurs counted once
+    expected = torch.tensor([2, 2, 1, 5, 3, 1, 1]) / 15
+    if kind == "adaptive":  # within a cluster, words have no biases
+        expected[3:5] = expected[3:5].mean()
+    torch.testing.assert_close(shares, expected)
+
+
+def test_biases_from_zero(text, tmp_path):
+    """With a rate of almost nothing, what a run begins with is what it ends with."""
+    settings = {"training": {"epochs": 0.5}, "optimizer": {"learning_rate": 1e-12}}
+    found = {}
+    for name, frequencies in (("frequent", True), ("zero", False)):
+        softmax = {"frequencies": frequencies}
+        found[name] = run(text, tmp_path / name, recipe(softmax=softmax, **settings)).mean
+    assert found["frequent"] < 0.7 * found["zero"]
 
 
 def test_learns(text, tmp_path, monkeypatch):

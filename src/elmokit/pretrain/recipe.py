@@ -99,6 +99,8 @@ class SoftmaxSettings:
     """Share of the run after which no words are drawn any more and all count, where sampled."""
     cutoffs: tuple[int, ...] = (10_000, 40_000)
     """Where the clusters begin, where adaptive; those above the vocabulary's size are left out."""
+    frequencies: bool = True
+    """Whether the biases of new words begin as the logarithms of their frequencies, or at zero."""
 
     def __post_init__(self) -> None:
         kinds = ("full", "sampled", "adaptive")

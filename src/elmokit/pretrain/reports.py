@@ -56,9 +56,10 @@ class Reporter:
         left = f", {_duration(passed / done * (1 - values['done']))} left" if done > 0 else ""
         loss = f"loss {values['loss']:.3f}, " if "loss" in values else ""
         skipped = f", {values['skipped']} steps skipped" if values["skipped"] else ""
+        busy = f", GPU {values['gpu_busy']:.0%} busy" if "gpu_busy" in values else ""
         self._say(
             f"step {step:,}, epoch {values['epoch']:.2f}: {loss}"
-            f"{values['tokens_per_second']:,.0f} tokens/s{skipped}{left}"
+            f"{values['tokens_per_second']:,.0f} tokens/s{busy}{skipped}{left}"
         )
 
     def evaluation(self, step: int, values: dict[str, Any]) -> None:

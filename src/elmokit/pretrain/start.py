@@ -16,7 +16,7 @@ from elmokit.data.prepare import TextOptions, prepare
 from elmokit.data.text_files import find_files, read_lines
 from elmokit.errors import FormatError, InputError
 from elmokit.formats import read_model
-from elmokit.formats.checkpoint import Checkpoint
+from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.nn.bilm import BiLM
 from elmokit.pretrain.evaluate import Evaluation
 from elmokit.pretrain.from_model import check_softmax, cutoffs, with_words
@@ -25,7 +25,7 @@ from elmokit.pretrain.recipe import Recipe, check_context
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder, Start
 from elmokit.pretrain.train import Trainer
-from elmokit.pretrain.vocabulary import MARKS, choose_words
+from elmokit.pretrain.vocabulary import MARKS, choose_words, first_biases
 from elmokit.text.tokenizers import TOKENIZERS
 from elmokit.text.vocabulary import Vocabulary
 
@@ -310,7 +310,16 @@ def _base(
         words = choose_words(train, recipe.text.vocabulary_size, recipe.text.min_count)
     if model is not None:
         base = with_words(model, words, recipe.softmax)
-        return replace(base, config=replace(base.config, tokenizer=tokenizer))
+        base = replace(base, config=replace(base.config, tokenizer=tokenizer))
+    else:
+        base = _new(recipe, words, tokenizer)
+    if recipe.softmax.frequencies and not any(k.startswith(SOFTMAX) for k in base.tensors):
+        base = replace(base, tensors=base.tensors | first_biases(base.config, train, words))
+    return base
+
+
+def _new(recipe: Recipe, words: list[str], tokenizer: str) -> Checkpoint:
+    """Sizes and vocabulary of a model without weights."""
     config = replace(
         recipe.model,
         vocabulary_size=len(words),

@@ -1,4 +1,4 @@
-"""Where the time of a step goes."""
+"""Where the time of a step goes, and how much of it the GPU has work."""
 
 from __future__ import annotations
 
@@ -48,3 +48,16 @@ class Stopwatch:
         """Share of each part."""
         total = sum(self.seconds.values())
         return {part: round(s / total, 4) for part, s in self.seconds.items()}
+
+
+def gpu_busy(device: torch.device) -> float | None:
+    """The share of the last second or less in which the GPU had work; None where nobody knows.
+
+    What nvidia-smi calls utilisation; PyTorch asks nvidia-ml-py for it.
+    """
+    if device.type != "cuda":
+        return None
+    try:
+        return torch.cuda.utilization(device) / 100
+    except Exception:  # not installed, or the driver does not tell: no reason to stop a run
+        return None

@@ -34,7 +34,7 @@ from elmokit.pretrain.process import Process
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder
-from elmokit.pretrain.stopwatch import Stopwatch
+from elmokit.pretrain.stopwatch import Stopwatch, gpu_busy
 from elmokit.pretrain.tally import Progress, Since
 
 _REPORT_SECONDS = 10.0
@@ -252,6 +252,8 @@ class Trainer:
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             "done": self._done(),
         }
+        if (busy := gpu_busy(self.process.device)) is not None:
+            values["gpu_busy"] = busy
         self.folder.report(kind="training", step=self.progress.step, **values)
         reporter.training(self.progress.step, values)
 

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
+from elmokit.config import ModelConfig
 from elmokit.data.batches import FIRST_WORD
 from elmokit.data.corpus import Corpus
 from elmokit.errors import InputError
+from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.text.vocabulary import Vocabulary
 
 MARKS = (Vocabulary.begin, Vocabulary.end, Vocabulary.unknown)
@@ -43,3 +47,30 @@ def target_rows(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np.int
         unknown if word in marks else row.get(word, unknown) for word in corpus.words
     ]
     return rows
+
+
+def log_frequencies(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Log of the share of each word (V,) among all that is predicted, a mark a sentence included.
+
+    A word that never occurs is taken to occur once.
+    """
+    counts = np.concatenate([np.full(FIRST_WORD, len(corpus)), corpus.counts])
+    rows = target_rows(corpus, vocabulary)
+    totals = np.bincount(rows, counts, len(vocabulary)).clip(1)
+    return np.log(totals / totals.sum()).astype(np.float32)
+
+
+def first_biases(
+    config: ModelConfig, corpus: Corpus, vocabulary: Sequence[str]
+) -> dict[str, Tensor]:
+    """What a new softmax begins with: words as frequent as they are, whatever came before.
+
+    From zero, biases take thousands of steps of Adam's size to get there. Until then the LSTMs'
+    output stands in for them, grows into its clip, and can be stuck there, without gradients.
+    """
+    logs = torch.from_numpy(log_frequencies(corpus, vocabulary))
+    if not config.softmax_cutoffs:
+        return {SOFTMAX + "bias": logs}
+    frequent, *clusters = logs.tensor_split(config.softmax_cutoffs)
+    together = torch.stack([cluster.logsumexp(0) for cluster in clusters])
+    return {SOFTMAX + "inner.head.bias": torch.cat([frequent, together])}
