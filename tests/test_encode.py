@@ -245,8 +245,8 @@ def test_windows_hold_every_sentence_once(n, ahead, monkeypatch):
     while window := windows.take():
         for _ in range(ahead):
             windows.read_ahead(0.3)
-        words, places = window.batch(range(len(window.lengths)))
-        found += [[words[i - 1] for i in row if i] for row in places]
+        places = window.places(range(len(window.lengths)), torch.device("cpu")).tolist()
+        found += [[window.words[i - 1] for i in row if i] for row in places]
     assert found == [["<S>", *sentence, "</S>"] for sentence in sentences]
 
 

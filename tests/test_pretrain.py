@@ -67,7 +67,8 @@ def test_how_busy_the_gpu_is(text, tmp_path, monkeypatch):
     pretrain(*text, tmp_path / "run", settings, device="cpu", say=lines.append)
     assert any("GPU 93% busy" in line for line in lines)
     training = [r for r in reports(tmp_path / "run") if r["kind"] == "training"]
-    assert training and all(r["gpu_busy"] == 0.93 for r in training)
+    assert training
+    assert all(r["gpu_busy"] == 0.93 for r in training)
 
 
 @pytest.mark.parametrize("kind", ["full", "adaptive"])

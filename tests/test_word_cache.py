@@ -33,7 +33,7 @@ def counted(tiny):
 
 
 def look_up(cache, words):
-    return cache.vectors(words, np.arange(1, len(words) + 1)[None])[0]
+    return cache.vectors(words)[1:]
 
 
 def test_words_at_places(tiny, counted):
@@ -42,15 +42,14 @@ def test_words_at_places(tiny, counted):
     sentences.add([["a", "b"], []])
     sentences.add([["b", "c", "b"]])
     sentences.close()
-    words, places = sentences.batch([2, 0])
-    assert sorted(words) == ["</S>", "<S>", "a", "b", "c"]
-    found = [[words[i - 1] if i else None for i in row] for row in places]
+    assert sorted(sentences.words) == ["</S>", "<S>", "a", "b", "c"]
+    places = sentences.places([2, 0], torch.device("cpu"))
+    found = [[sentences.words[i - 1] if i else None for i in row] for row in places.tolist()]
     assert found == [["<S>", "b", "c", "b", "</S>"], ["<S>", "a", "b", "</S>", None]]
-    vectors = cache.vectors(words, places)
-    flat = [word or "" for row in found for word in row]
-    plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(flat, 50)))
-    np.testing.assert_allclose(vectors.flatten(0, 1)[:-1], plain[:-1], atol=2e-6)
-    assert (vectors[1, 4] == 0).all()
+    vectors = cache.vectors(sentences.words)
+    assert (vectors[0] == 0).all()
+    plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(sentences.words, 50)))
+    np.testing.assert_allclose(vectors[1:], plain, atol=2e-6)
     assert sum(n_encoded) == 5  # each word once
 
 

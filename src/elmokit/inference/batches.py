@@ -9,9 +9,13 @@ from itertools import chain, count
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from elmokit.devices import to_device
 
 Numbers = npt.NDArray[np.int64]
-Places = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.int32]
 
 
 def plan_batches(
@@ -44,7 +48,7 @@ def plan_batches(
 class NumberedSentences:
     """Sentences whose words have been looked at once, in the order in which they lie in memory.
 
-    Batches, whose sentences lie anywhere, are then made of numbers alone.
+    Batches, whose sentences lie anywhere, are then made of numbers alone, on a GPU by itself.
 
     Args:
         begin: The mark before each sentence…
@@ -54,8 +58,10 @@ class NumberedSentences:
     def __init__(self, begin: str, end: str) -> None:
         self._number: defaultdict[str, int] = defaultdict(count(1).__next__)  # 0 is none
         self._marks = self._number[begin], self._number[end]
-        self._parts: list[tuple[Numbers, Places]] = []
+        self._parts: list[tuple[Numbers, Codes]] = []
         self.lengths = np.zeros(0, np.int64)
+        self.vectors: Tensor | None = None
+        """What the words' vectors are (1 + W, P), once somebody has looked them up; first zeros."""
 
     def add(self, sentences: Sequence[Sequence[str]]) -> None:
         """Number some more sentences, given as tokens without marks."""
@@ -66,35 +72,33 @@ class NumberedSentences:
 
     def close(self) -> None:
         """No more will be added, and batches can be asked for."""
-        self._words = [*self._number]
+        self.words = [*self._number]
+        """All distinct words; the first has the number 1."""
         self.lengths = np.concatenate([self.lengths, *(lengths for lengths, _ in self._parts)])
-        self._numbers = np.concatenate([np.zeros(0, np.int32), *(n for _, n in self._parts)])
-        self._ends = np.cumsum(self.lengths)
+        self._starts = np.cumsum(self.lengths) - self.lengths
+        # a number more at each end, for the marks that are put in their place
+        none = np.zeros(1, np.int32)
+        numbers = np.concatenate([none, *(n for _, n in self._parts), none])
+        self._numbers = torch.from_numpy(numbers)
         self._parts = []
 
-    def batch(self, indices: Sequence[int]) -> tuple[list[str], Places]:
-        """Some sentences between their marks.
+    def places(self, indices: Sequence[int], device: torch.device) -> Tensor:
+        """Some sentences between their marks, put together on the device.
 
         Returns:
-            Their W distinct words, and which of these, from 1, is at each place (B, T); 0 behind a
-            sentence's end.
+            The number of the word at each place (B, T), 0 behind a sentence's end.
         """
+        if self._numbers.device != device:
+            self._numbers = to_device(self._numbers, device)
         lengths = self.lengths[indices]
-        places = np.zeros((len(lengths), int(lengths.max()) + 2), np.int32)
-        within = np.arange(places.shape[1])
-        # where the sentences' numbers lie: runs of consecutive places, one after another
-        ends = np.cumsum(lengths)
-        runs = np.repeat(self._ends[indices] - ends, lengths) + np.arange(ends[-1])
-        numbers = self._numbers[runs]
-        used = np.zeros(len(self._words) + 1, np.int32)
-        used[numbers] = 1
-        used[list(self._marks)] = 1
-        known = np.flatnonzero(used)
-        used[known] = np.arange(1, len(known) + 1)
-        places[(within > 0) & (within <= lengths[:, None])] = used[numbers]
-        places[:, 0] = used[self._marks[0]]
-        places[np.arange(len(lengths)), lengths + 1] = used[self._marks[1]]
-        return [self._words[i - 1] for i in known.tolist()], places
+        where = to_device(torch.from_numpy(np.stack([self._starts[indices], lengths])), device)
+        starts, ends = where[0, :, None], where[1, :, None] + 1
+        at = torch.arange(int(lengths.max()) + 2, device=device)
+        inside = (at > 0) & (at < ends)
+        places = self._numbers[(starts + at).clamp_(max=len(self._numbers) - 1)]
+        places = torch.where(inside, places, 0)
+        places[:, 0] = self._marks[0]
+        return places.scatter_(1, ends, self._marks[1])
 
 
 class Windows:

@@ -197,14 +197,16 @@ class Engine:
         start: BiLMState | None,
         memory: _Memory,
     ) -> tuple[BatchResult, BiLMState]:
-        words, places = sentences.batch(indices)
-        tokens = self.cache.vectors(words, places)
+        if sentences.vectors is None:
+            sentences.vectors = self.cache.vectors(sentences.words)
+        places = sentences.places(indices, sentences.vectors.device)
+        tokens = sentences.vectors.index_select(0, places.view(-1)).view(*places.shape, -1)
         lengths = sentences.lengths[indices]
         if start is not None and len(start) != len(indices):
             start = start.map(lambda t: t.expand(len(indices), -1))
         context = self.bilm.config.context
         n_layers = (context.n_layers if upto is None else upto) + 1
-        room = memory.of(n_layers * places.size * context.output_dim, tokens)
+        room = memory.of(n_layers * places.numel() * context.output_dim, tokens)
         layers, final = self.bilm(tokens, torch.from_numpy(lengths + 2), start, upto, room)
         return BatchResult(indices, lengths.tolist(), layers), final
 

@@ -79,24 +79,17 @@ class WordCache:
         self._forget()
 
     @torch.inference_mode()
-    def vectors(self, words: Sequence[str], places: npt.NDArray[np.int32]) -> Tensor:
-        """Token vectors of words at the places where they stand.
-
-        Args:
-            words: Distinct words, at least one.
-            places: Which of them, counted from 1, is at each place (B, T); 0 for none.
-
-        Returns:
-            (B, T, P), zero where there is none.
-        """
+    def vectors(self, words: Sequence[str]) -> Tensor:
+        """Token vectors (1 + W, P) of distinct words, at least one, in their order; first zeros."""
         with self._lock:
             try:
                 table, rows = self._look_up(words)
+                # a copy, as a row may be another word's by the next call
+                at = torch.from_numpy(np.concatenate([[0], rows]))
+                return table.index_select(0, to_device(at, table.device))
             except BaseException:  # half done, words could be left with others' vectors
                 self._forget()
                 raise
-            at = torch.from_numpy(np.concatenate([[0], rows])[places.reshape(-1)])
-            return table.index_select(0, to_device(at, table.device)).view(*places.shape, -1)
 
     def _look_up(self, words: Sequence[str]) -> tuple[Tensor, npt.NDArray[np.int64]]:
         """A table of vectors, and the row there of every word."""
