@@ -91,6 +91,7 @@ def table(size: str, sentences: list[list[str]], folder: Path) -> list[str]:
     elmo.encode(sentences[:64], "all")
     two = wall_tokens_per_second(elmo, sentences)
     latency_two = median_latency(elmo, sentences)
+    two_int8 = wall_tokens_per_second(rounded, sentences)
     theirs = sentences[: THEIRS[size]]
     one = allennlp(folder, theirs, 1, ["as run", "cached", "latency"])
     both = allennlp(folder, theirs, 2, ["cached", "latency"])
@@ -118,14 +119,11 @@ def table(size: str, sentences: list[list[str]], folder: Path) -> list[str]:
         shown = f"{one['tokens'] / one[case][0]:,.0f}" if one else "not installed"
         rows.append(f"| AllenNLP at batch 64, {name}, {len(theirs)} sentences | {shown} | | | |")
     rows += [f"| arithmetic floor, words known | {floor:,.0f} | 100% | | |", ""]
+    cached = f" ({both['tokens'] / both['cached'][1]:,.0f})" if both else ", not installed"
     rows.append(
-        f"Two threads, wall time: ElmoKit {two:,.0f} tokens/s, "
-        + (
-            f"{ratio(two, 'cached', both, 1)} × AllenNLP with its vocabulary cached "
-            f"({both['tokens'] / both['cached'][1]:,.0f})."
-            if both
-            else "AllenNLP not installed."
-        )
+        f"Two threads, wall time: ElmoKit {two:,.0f} tokens/s, with int8 weights {two_int8:,.0f}; "
+        f"{ratio(two, 'cached', both, 1)} and {ratio(two_int8, 'cached', both, 1)} × AllenNLP "
+        f"with its vocabulary cached{cached}."
     )
     rows.append(
         f"One sentence at a time, median of {len(sentences[:40])}: {latency * 1e3:.1f} ms with "

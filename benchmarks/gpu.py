@@ -98,7 +98,7 @@ def table(
         elmo.encode(many, "all")  # kernels are compiled at their first use
         elmo._engine.cache.clear()
         first = throughput(elmo, sentences, 1)
-        known = throughput(elmo, sentences, 7)
+        known = throughput(elmo, sentences, 3)
         to_numpy = rate(partial(elmo.encode, many, "all", dtype="float16"), many, 2)
         lines.append(row(f"ElmoKit, {name}, words known", known, dtype, to_numpy))
         lines.append(row(f"ElmoKit, {name}, first time", first, dtype))

@@ -1,4 +1,4 @@
-"""What the English model was chosen from: shapes and settings trained for the same time.
+"""Shapes and settings of a model, trained for the same time.
 
     python benchmarks/shapes.py TEXT... --valid TEXT [--seconds 60] [--groups shapes …]
                                 [--data DIR] [--out DIR] [--write]
@@ -61,9 +61,9 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
         "8,192 words sampled, all in the last fifth": {},
         "8,192 words sampled": {"softmax.full_from": 1.0},
         "all words": {"softmax.full_from": 0.0},
-        "adaptive": {"softmax": {"kind": "adaptive"}},
+        "adaptive": {"softmax.kind": "adaptive"},
     },
-    "optimiser": {
+    "optimizer": {
         "AdamW 0.003": {},
         "AdamW 0.0015": {"optimizer.learning_rate": 0.0015},
         "AdamW 0.006": {"optimizer.learning_rate": 0.006},
@@ -151,6 +151,7 @@ def train(arguments: argparse.Namespace, values: dict[str, Any], out: Path) -> d
     evaluations = [r for r in reports if r["kind"] == "evaluation"]
     return {
         "perplexity": evaluations[-1]["mean"],
+        "unknown_rate": evaluations[-1]["unknown_rate"],
         "tokens": training[-1]["tokens"],
         "tokens_per_second": training[-1]["tokens"] / training[-1]["seconds"],
         "shares": training[-1].get("time", {}),

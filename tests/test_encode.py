@@ -7,6 +7,7 @@ import torch
 from conftest import SENTENCES
 from elmokit import CarriedState, Elmo, kernels
 from elmokit.errors import InputError, OutOfMemoryError
+from elmokit.inference import engine
 from elmokit.inference.batches import Windows, plan_batches
 from elmokit.nn import ElmoEmbedding
 
@@ -225,6 +226,28 @@ def test_less_at_once_when_memory_runs_out(tiny, monkeypatch):
         tiny.encode([SENTENCES[5]])
 
 
+def test_fewer_words_at_once_when_memory_runs_out(tiny, monkeypatch):
+    expected = tiny.encode(SENTENCES, "all")
+    sizes, encode = [], tiny.bilm.token_encoder.forward
+
+    def forward(ids, most=3):
+        sizes.append(len(ids))
+        if len(ids) > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return encode(ids)
+
+    monkeypatch.setattr(tiny.bilm.token_encoder, "forward", forward)
+    tiny._engine.cache.clear()
+    for mine, theirs in zip(tiny.encode(SENTENCES, "all"), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+    assert max(sizes) > 3
+    assert tiny._engine._max_tokens["cpu"] == engine._CPU_TOKENS  # batches are as large as before
+    tiny._engine.cache.clear()
+    monkeypatch.setattr(tiny.bilm.token_encoder, "forward", lambda ids: forward(ids, 0))
+    with pytest.raises(OutOfMemoryError, match="of 4 different words do not fit in the memory"):
+        tiny.encode("two words")
+
+
 def test_batches_hold_every_sentence_once():
     lengths = [3, 50, 2, 2, 9, 1, 700, 3]
     batches = list(plan_batches(range(8), np.array(lengths), max_tokens=20, max_sentences=3))
@@ -237,11 +260,9 @@ def test_batches_hold_every_sentence_once():
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 23, 24, 25, 100])
 @pytest.mark.parametrize("ahead", [0, 1, 50])
-def test_windows_hold_every_sentence_once(n, ahead, monkeypatch):
-    for name, size in (("_FIRST", 8), ("_MOST", 32)):
-        monkeypatch.setattr(Windows, name, size)
+def test_windows_hold_every_sentence_once(n, ahead):
     sentences = [[str(i)] * (i % 3) for i in range(n)]
-    windows, found = Windows(sentences, "<S>", "</S>"), []
+    windows, found = Windows(sentences, "<S>", "</S>", 8, 32), []
     while window := windows.take():
         for _ in range(ahead):
             windows.read_ahead(0.3)
@@ -250,13 +271,18 @@ def test_windows_hold_every_sentence_once(n, ahead, monkeypatch):
     assert found == [["<S>", *sentence, "</S>"] for sentence in sentences]
 
 
-def test_windows_change_nothing(tiny, monkeypatch):
+@pytest.mark.parametrize("capacity", [0, 30, 1000])
+def test_windows_change_nothing(tiny, monkeypatch, capacity):
+    """Also where only some of the words are kept from one to the next, or none."""
     sentences = [s for s in SENTENCES for _ in range(9)]
     expected = tiny.encode(sentences, "all")
-    for name, size in (("_FIRST", 2), ("_MOST", 5)):
-        monkeypatch.setattr(Windows, name, size)
+    monkeypatch.setattr(engine, "_CPU_WINDOWS", (2, 5))
+    tiny._engine.cache.clear()
+    tiny._engine.cache.capacity = capacity
     for a, b in zip(tiny.encode(sentences, "all"), expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
+    assert len(tiny._engine.cache) <= capacity
+    assert bool(len(tiny._engine.cache)) == bool(capacity)
 
 
 def test_progress_bar_only_in_a_terminal_and_only_when_slow(tiny, capfd, monkeypatch):

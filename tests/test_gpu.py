@@ -6,6 +6,7 @@ import torch
 
 from conftest import SENTENCES
 from elmokit import Elmo
+from elmokit.inference import engine
 from elmokit.nn import ElmoEmbedding
 from elmokit.pretrain.start import pretrain
 from pretraining import recipe
@@ -43,15 +44,18 @@ def test_embedding_trains(tiny_folder):
     assert embedding.bilm.forward_layers[0].bias.grad.isfinite().all()
 
 
-def test_several_batches_in_a_call(tiny_folder):
+@pytest.mark.parametrize("windows", [(2, 4), engine._GPU_WINDOWS])
+def test_several_batches_in_a_call(tiny_folder, windows, monkeypatch):
     """Memory used again, vectors taken one batch late, words dropped and kept."""
+    monkeypatch.setattr(engine, "_GPU_WINDOWS", windows)
     gpu, cpu = Elmo.load(tiny_folder, device="cuda"), Elmo.load(tiny_folder, device="cpu")
-    gpu._engine.cache.capacity = 12
+    gpu._engine.cache.capacity = 60  # several small windows' words, and not those of a large one
     sentences = [[*s, f"word{i}"] for i in range(40) for s in SENTENCES]
     for layers in ("all", "mix"):
         ours = gpu.encode(sentences, layers, batch_size=7)
         for a, b in zip(ours, cpu.encode(sentences, layers), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-5)
+    assert 0 < len(gpu._engine.cache) <= 60 or windows != (2, 4)
     assert gpu.to("cpu").precision == "float32"
     np.testing.assert_allclose(gpu.encode("a few words"), cpu.encode("a few words"), atol=1e-6)
 

@@ -23,10 +23,11 @@ from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.nn import BiLM
 from elmokit.nn.softmax import make_softmax
-from elmokit.pretrain import losses
+from elmokit.pretrain import losses, start
 from elmokit.pretrain.from_model import token_vectors, with_words
 from elmokit.pretrain.recipe import Recipe, SoftmaxSettings
 from elmokit.pretrain.reports import draw_training
+from elmokit.pretrain.run_folder import Start
 from elmokit.pretrain.score import evaluate_model
 from elmokit.pretrain.start import pretrain
 from elmokit.pretrain.stopwatch import gpu_busy
@@ -87,11 +88,30 @@ def test_biases_begin_as_frequencies(tmp_path, kind):
         softmax.state_dict() | {name.removeprefix(SOFTMAX): t for name, t in found.items()}
     )
     shares = softmax(torch.zeros(1, softmax.input_dim)).exp()[0]
-    # 2 + 2 marks, 1 unknown, 5 + 3 + 1 words, and the word that never occurs counted once
-    expected = torch.tensor([2, 2, 1, 5, 3, 1, 1]) / 15
+    # each mark by one direction alone, 1 unknown, 5 + 3 + 1 words, and one that never occurs
+    expected = torch.tensor([1, 1, 1, 5, 3, 1, 1]) / 13
     if kind == "adaptive":  # within a cluster, words have no biases
         expected[3:5] = expected[3:5].mean()
     torch.testing.assert_close(shares, expected)
+
+
+@pytest.mark.parametrize("kind", ["full", "adaptive"])
+def test_biases_of_another_softmax(text, tmp_path, kind):
+    """They begin as frequencies only where nothing better is known."""
+    run(text, tmp_path / "first", recipe(training={"epochs": 0.5}))
+    model = read_model(str(tmp_path / "first" / "best"))
+    settings = recipe(softmax={"kind": kind, "cutoffs": [5, 10]})
+    corpus = prepare(text[0], tmp_path / "data", TextOptions(tokenized=True))
+    words = [*model.vocabulary, "new"]
+    base = start._base(settings, corpus, model, words, Start(None, True, None))
+    if kind == "full":
+        guessed = with_words(model, words, settings.softmax).tensors
+        assert torch.equal(base.tensors[SOFTMAX + "bias"], guessed[SOFTMAX + "bias"])
+    else:
+        expected = first_biases(base.config, corpus, words)
+        assert {k: v for k, v in base.tensors.items() if k.startswith(SOFTMAX)}.keys() == (
+            expected.keys()
+        )
 
 
 def test_biases_from_zero(text, tmp_path):

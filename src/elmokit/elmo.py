@@ -116,7 +116,7 @@ class Elmo:
                 from a string to its tokens; nothing for what the model's config says.
             device: Where to run, as for torch; nothing for a GPU where there is one.
             cache_mb: Most memory for the vectors of words seen before; 0 for none; nothing for 256,
-                or 1024 on a GPU.
+                or 1024 on a GPU. Those of the sentences at hand come on top.
             quantize: What the LSTMs' products are rounded to. "int8", on a CPU: twice as fast for
                 large models, with vectors whose cosine to the exact ones is above 0.999.
                 "bfloat16", on a GPU: several times as fast, with a cosine above 0.9999. What is

@@ -48,7 +48,7 @@ def plan_batches(
 class NumberedSentences:
     """Sentences whose words have been looked at once, in the order in which they lie in memory.
 
-    Batches, whose sentences lie anywhere, are then made of numbers alone, on a GPU by itself.
+    Batches, whose sentences lie anywhere, are then made of numbers alone, by a GPU if there is one.
 
     Args:
         begin: The mark before each sentence…
@@ -60,8 +60,8 @@ class NumberedSentences:
         self._marks = self._number[begin], self._number[end]
         self._parts: list[tuple[Numbers, Codes]] = []
         self.lengths = np.zeros(0, np.int64)
-        self.vectors: Tensor | None = None
-        """What the words' vectors are (1 + W, P), once somebody has looked them up; first zeros."""
+        self.words: list[str] = []
+        """All distinct words, once no more are added; the first has the number 1."""
 
     def add(self, sentences: Sequence[Sequence[str]]) -> None:
         """Number some more sentences, given as tokens without marks."""
@@ -73,13 +73,11 @@ class NumberedSentences:
     def close(self) -> None:
         """No more will be added, and batches can be asked for."""
         self.words = [*self._number]
-        """All distinct words; the first has the number 1."""
         self.lengths = np.concatenate([self.lengths, *(lengths for lengths, _ in self._parts)])
         self._starts = np.cumsum(self.lengths) - self.lengths
-        # a number more at each end, for the marks that are put in their place
-        none = np.zeros(1, np.int32)
-        numbers = np.concatenate([none, *(n for _, n in self._parts), none])
-        self._numbers = torch.from_numpy(numbers)
+        # one more before the first sentence, in whose place its mark is put
+        numbers = [np.zeros(1, np.int32), *(n for _, n in self._parts)]
+        self._numbers = torch.from_numpy(np.concatenate(numbers))
         self._parts = []
 
     def places(self, indices: Sequence[int], device: torch.device) -> Tensor:
@@ -110,14 +108,16 @@ class Windows:
         sentences: Tokens without sentence marks.
         begin: The mark before each sentence…
         end: …and behind it.
+        first: Sentences of the first window, each later one having twice as many…
+        most: …up to so many.
     """
 
-    _FIRST, _MOST = 8192, 65_536
-
-    def __init__(self, sentences: Sequence[Sequence[str]], begin: str, end: str) -> None:
-        self._sentences, self._marks = sentences, (begin, end)
+    def __init__(
+        self, sentences: Sequence[Sequence[str]], begin: str, end: str, first: int, most: int
+    ) -> None:
+        self._sentences, self._marks, self._most = sentences, (begin, end), most
         self._next = NumberedSentences(begin, end)
-        self._at, self._until, self._size = 0, self._FIRST, self._FIRST
+        self._at, self._until, self._size = 0, first, first
 
     def read_ahead(self, share: float) -> None:
         """Number some sentences of the next window, this share of all of them."""
@@ -133,6 +133,6 @@ class Windows:
         window.close()
         self._next = NumberedSentences(*self._marks)
         self._at = min(self._until, len(self._sentences))
-        self._size = min(2 * self._size, self._MOST)
+        self._size = min(2 * self._size, self._most)
         self._until = self._at + self._size
         return window if len(window.lengths) else None

@@ -11,8 +11,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from elmokit.devices import is_out_of_memory
 from elmokit.errors import OutOfMemoryError
-from elmokit.inference.batches import NumberedSentences, Windows, plan_batches
+from elmokit.inference.batches import NumberedSentences, Numbers, Windows, plan_batches
 from elmokit.inference.states import CarriedState, StartState
 from elmokit.inference.word_cache import WordCache
 from elmokit.nn.bilm import BiLM, BiLMState
@@ -25,6 +26,8 @@ Result = TypeVar("Result")
 
 _CPU_TOKENS, _CPU_SENTENCES = 8192, 256  # twice that for large models, whose products want rows
 _LARGE_CELL = 4096
+# a window's words are looked up before its first batch, which takes a CPU long while they are new
+_CPU_WINDOWS, _GPU_WINDOWS = (1024, 8192), (8192, 65_536)
 _GPU_VALUES = 2**27  # of a layer; small models take more tokens at once, which is all they lack
 _GPU_TOKENS_A_SENTENCE = 32
 
@@ -105,27 +108,46 @@ class Engine:
             yield from self._run_carried(sentences, then, upto, start, rows)
             return
         memory, first = _Memory(), 0
-        windows = Windows(sentences, self.alphabet.begin, self.alphabet.end)
-
-        def run_batch(window: NumberedSentences, indices: list[int]) -> Result:
-            with self._undisturbed():
-                batch, _ = self._run_batch(window, indices, upto, start, memory)
-                batch.indices = [first + i for i in indices]
-                return then(batch)
-
+        windows = Windows(sentences, self.alphabet.begin, self.alphabet.end, *self._windows())
         while window := windows.take():
-            for result, share in self._run_window(window, run_batch, batch_size):
+            vectors = self._vectors(window)
+
+            def run_batch(
+                indices: list[int],
+                window: NumberedSentences = window,
+                vectors: Tensor = vectors,
+                first: int = first,
+            ) -> Result:
+                with self._undisturbed():
+                    batch, _ = self._run_batch(window, vectors, indices, upto, start, memory)
+                    batch.indices = [first + i for i in indices]
+                    return then(batch)
+
+            for result, share in self._run_window(window.lengths + 2, run_batch, batch_size):
                 windows.read_ahead(share)  # a GPU computes meanwhile
                 yield result
             first += len(window.lengths)
 
+    def _vectors(self, sentences: NumberedSentences) -> Tensor:
+        """Token vectors of all their words by number (1 + W, P)."""
+        try:
+            with self._undisturbed():
+                return self.cache.vectors(sentences.words)
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise OutOfMemoryError(
+                f"the vectors of {len(sentences.words):,} different words do not fit in the memory "
+                f"of {self.device}; give fewer sentences at once"
+            ) from error
+
     def _run_window(
         self,
-        window: NumberedSentences,
-        run_batch: Callable[[NumberedSentences, list[int]], Result],
+        lengths: Numbers,
+        run_batch: Callable[[list[int]], Result],
         batch_size: int | None,
     ) -> Iterator[tuple[Result, float]]:
-        """Results of the batches of a window, each with its share of the window's sentences.
+        """Results of batches of sentences, marks among their lengths, each with its share of them.
 
         When memory runs out, less is run at once from then on.
         """
@@ -133,14 +155,13 @@ class Engine:
         most, rows = self._at_once()
         rows = batch_size or rows
         budget = self._max_tokens.setdefault(kind, most)
-        lengths = window.lengths + 2
         todo = deque(plan_batches(range(len(lengths)), lengths, budget, rows))
         while todo:
             indices = todo.popleft()
             try:
-                result = run_batch(window, indices)
+                result = run_batch(indices)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if not _is_out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 if len(indices) == 1:
                     raise _too_long(int(lengths[indices[0]]) - 2, self.device) from error
@@ -173,14 +194,15 @@ class Engine:
             try:
                 with self._undisturbed():
                     # all layers, as a state with some layers missing could not be carried on
-                    batch, final = self._run_batch(some, indices, None, before, memory)
+                    vectors = self.cache.vectors(some.words)
+                    batch, final = self._run_batch(some, vectors, indices, None, before, memory)
                     start.keep(_where_read(batch.lengths, final, before))
                     batch.indices = [first + i for i in indices]
                     if upto is not None:
                         batch.layers = batch.layers[: upto + 1]
                     result = then(batch)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if not _is_out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 # in two halves it would be another result
                 raise OutOfMemoryError(
@@ -192,15 +214,14 @@ class Engine:
     def _run_batch(
         self,
         sentences: NumberedSentences,
+        vectors: Tensor,
         indices: list[int],
         upto: int | None,
         start: BiLMState | None,
         memory: _Memory,
     ) -> tuple[BatchResult, BiLMState]:
-        if sentences.vectors is None:
-            sentences.vectors = self.cache.vectors(sentences.words)
-        places = sentences.places(indices, sentences.vectors.device)
-        tokens = sentences.vectors.index_select(0, places.view(-1)).view(*places.shape, -1)
+        places = sentences.places(indices, vectors.device)
+        tokens = vectors.index_select(0, places.view(-1)).view(*places.shape, -1)
         lengths = sentences.lengths[indices]
         if start is not None and len(start) != len(indices):
             start = start.map(lambda t: t.expand(len(indices), -1))
@@ -209,6 +230,10 @@ class Engine:
         room = memory.of(n_layers * places.numel() * context.output_dim, tokens)
         layers, final = self.bilm(tokens, torch.from_numpy(lengths + 2), start, upto, room)
         return BatchResult(indices, lengths.tolist(), layers), final
+
+    def _windows(self) -> tuple[int, int]:
+        """Sentences of the first window and of the largest."""
+        return _CPU_WINDOWS if self.device.type == "cpu" else _GPU_WINDOWS
 
     def _at_once(self) -> tuple[int, int]:
         """Most padded tokens and sentences of a batch."""
@@ -254,10 +279,4 @@ def _too_long(n_tokens: int, device: torch.device) -> OutOfMemoryError:
     return OutOfMemoryError(
         f"a sentence of {n_tokens} tokens does not fit in the memory of {device}; split it, ask "
         "for fewer layers, or use the CPU"
-    )
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        "can't allocate memory" in str(error) or "out of memory" in str(error)
     )

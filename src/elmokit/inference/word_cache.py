@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from elmokit.devices import to_device
+from elmokit.devices import is_out_of_memory, to_device
 from elmokit.nn.weight_watch import WeightSnapshot
 from elmokit.text.characters import Alphabet
 
@@ -82,29 +82,27 @@ class WordCache:
     def vectors(self, words: Sequence[str]) -> Tensor:
         """Token vectors (1 + W, P) of distinct words, at least one, in their order; first zeros."""
         with self._lock:
+            if len(words) > self.capacity:  # they do not fit together, so that none is kept
+                return self._encode(words)
             try:
-                table, rows = self._look_up(words)
-                # a copy, as a row may be another word's by the next call
-                at = torch.from_numpy(np.concatenate([[0], rows]))
-                return table.index_select(0, to_device(at, table.device))
+                rows = self._look_up(words)
             except BaseException:  # half done, words could be left with others' vectors
                 self._forget()
                 raise
+            assert self._table is not None
+            # a copy, as a row may be another word's by the next call
+            at = torch.from_numpy(np.concatenate([[0], rows]))
+            return self._table.index_select(0, to_device(at, self._table.device))
 
-    def _look_up(self, words: Sequence[str]) -> tuple[Tensor, npt.NDArray[np.int64]]:
-        """A table of vectors, and the row there of every word."""
-        if len(words) > self.capacity:  # they do not fit together, so that none is kept
-            vectors = self._encode(words)
-            table = torch.cat([vectors.new_zeros(1, vectors.shape[1]), vectors])
-            return table, np.arange(1, len(words) + 1)
+    def _look_up(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+        """The row of every word in the table."""
         self._calls += 1
         rows = np.fromiter(map(self._rows.get, words, repeat(0)), np.int64, len(words))
         self._last_used[rows] = self._calls
         new = np.flatnonzero(rows == 0)
         if len(new):
             rows[new] = self._store([words[i] for i in new.tolist()], len(words) - len(new))
-        assert self._table is not None
-        return self._table, rows
+        return rows
 
     def _store(self, words: list[str], in_use: int) -> list[int]:
         """Give each new word a row: a dropped word's where there is one, else a fresh one.
@@ -113,7 +111,7 @@ class WordCache:
             words: Distinct words not yet known.
             in_use: How many rows this call needs besides, which must stay.
         """
-        vectors = self._encode(words)
+        vectors = self._encode(words)[1:]
         missing = len(words) - (self.capacity - len(self._rows))
         if missing > 0:
             # some more than needed, so that not every call has to look for the oldest
@@ -145,19 +143,32 @@ class WordCache:
         return rows
 
     def _encode(self, words: Sequence[str]) -> Tensor:
-        """Token vectors (W, P), through the CNN in groups of words of like length."""
-        order = sorted(range(len(words)), key=lambda i: len(words[i]))
+        """Token vectors (1 + W, P), first zeros, through the CNN in groups of like length.
+
+        When memory runs out, the groups become smaller.
+        """
         device = next(self._encoder.parameters()).device
         group, characters = _WORDS_AT_ONCE, _CHARACTERS_AT_ONCE
         if device.type != "cpu":
             group, characters = _GPU_WORDS_AT_ONCE, _GPU_CHARACTERS_AT_ONCE
-        parts = []
-        for start in range(0, len(words), group):
-            some = [words[i] for i in order[start : start + group]]
-            ids = to_device(torch.from_numpy(self._alphabet.encode(some)), device)
-            rows = max(1, characters // ids.shape[1])
-            parts += [self._encoder(ids[i : i + rows]) for i in range(0, len(ids), rows)]
-        vectors = torch.cat(parts)
-        result = torch.empty_like(vectors)
-        result[to_device(torch.tensor(order), device)] = vectors
+        order = sorted(range(len(words)), key=lambda i: len(words[i]))
+        result: Tensor | None = None
+        done = 0
+        while done < len(order):
+            some = order[done : done + group]
+            codes = self._alphabet.encode([words[i] for i in some])
+            group = min(group, max(1, characters // codes.shape[1]))  # the words to come are longer
+            some = some[:group]
+            try:
+                vectors = self._encoder(to_device(torch.from_numpy(codes[: len(some)]), device))
+                if result is None:
+                    result = vectors.new_zeros(1 + len(words), vectors.shape[1])
+                result[to_device(torch.tensor(some) + 1, device)] = vectors
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if len(some) == 1 or not is_out_of_memory(error):
+                    raise
+                group = len(some) // 2
+            else:
+                done += len(some)
+        assert result is not None
         return result

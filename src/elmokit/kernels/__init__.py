@@ -16,7 +16,7 @@ from elmokit.nn.lstm import ProjectedLSTM, State
 
 _log = logging.getLogger(__name__)
 
-_SIDE_BY_SIDE = 32
+_SIDE_BY_SIDE = 8
 """Sentences from which on both directions run at once on a CPU. A few are bound by reading the
 weights, of which each core's cache holds more when all threads share every product."""
 

@@ -1,4 +1,4 @@
-"""Both directions at once on a CPU: one thread each beats two threads inside every product."""
+"""Both directions of many sentences at once on a CPU, each with its share of the threads."""
 
 from __future__ import annotations
 

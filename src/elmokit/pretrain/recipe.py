@@ -100,7 +100,7 @@ class SoftmaxSettings:
     cutoffs: tuple[int, ...] = (10_000, 40_000)
     """Where the clusters begin, where adaptive; those above the vocabulary's size are left out."""
     frequencies: bool = True
-    """Whether the biases of new words begin as the logarithms of their frequencies, or at zero."""
+    """Whether the biases of a new softmax begin as the log frequencies of its words, or at zero."""
 
     def __post_init__(self) -> None:
         kinds = ("full", "sampled", "adaptive")

@@ -50,11 +50,12 @@ def target_rows(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np.int
 
 
 def log_frequencies(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Log of the share of each word (V,) among all that is predicted, a mark a sentence included.
+    """Log of the share of each word (V,) among all that is predicted.
 
-    A word that never occurs is taken to occur once.
+    Both directions predict every word, and one of them each mark, once a sentence. A word that
+    never occurs is taken to occur once.
     """
-    counts = np.concatenate([np.full(FIRST_WORD, len(corpus)), corpus.counts])
+    counts = np.concatenate([np.full(FIRST_WORD, len(corpus) / 2), corpus.counts])
     rows = target_rows(corpus, vocabulary)
     totals = np.bincount(rows, counts, len(vocabulary)).clip(1)
     return np.log(totals / totals.sum()).astype(np.float32)
