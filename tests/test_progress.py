@@ -2,7 +2,6 @@
 
 import io
 import re
-import threading
 import time
 from types import SimpleNamespace
 
@@ -54,14 +53,11 @@ def test_what_was_done_before_it_came(terminal, monkeypatch):
 
 def test_nothing_for_what_is_quick(terminal, monkeypatch):
     monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 60)
-    threads = threading.active_count()
     with DelayedProgress("working", 2) as bar:
-        assert threading.active_count() > threads
+        assert bar._timer.is_alive()
         bar.advance(2)
-    until = time.monotonic() + 10
-    while threading.active_count() > threads:  # the one that would have shown it
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    bar._timer.join(10)  # the one that would have shown it
+    assert not bar._timer.is_alive()
     assert terminal.getvalue() == ""
 
 
