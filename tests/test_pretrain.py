@@ -23,7 +23,7 @@ from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.nn import BiLM
 from elmokit.nn.softmax import make_softmax
-from elmokit.pretrain import losses, start
+from elmokit.pretrain import losses, start, train
 from elmokit.pretrain.from_model import token_vectors, with_words
 from elmokit.pretrain.recipe import Recipe, SoftmaxSettings
 from elmokit.pretrain.reports import draw_training
@@ -31,6 +31,7 @@ from elmokit.pretrain.run_folder import Start
 from elmokit.pretrain.score import evaluate_model
 from elmokit.pretrain.start import pretrain
 from elmokit.pretrain.stopwatch import gpu_busy
+from elmokit.pretrain.tally import Pace, Progress
 from elmokit.pretrain.vocabulary import MARKS, first_biases
 from pretraining import NOUNS, SMALL, TRANSFORMER, recipe, reports, run, sentences
 
@@ -52,6 +53,44 @@ def test_sampled_first_and_full_then(text, tmp_path):
     }
     assert found["all"] == found["full"]
     assert len(set(found.values())) == 3
+
+
+def test_pace():
+    """The first steps take long and do not count; nothing is guessed where nothing need be."""
+    progress = Progress(step=5, seconds=10.0)  # resumed
+    pace = Pace(progress, minutes=2)
+    for step in range(1, 31):
+        progress.step += 1
+        progress.seconds += 5.0 if step == 1 else 0.5
+        pace.step()
+        if step < 20:
+            assert progress.expected == 0
+    # 24.5 s after 20 steps, of which there will be two a second from there on
+    assert progress.expected == 25 + 2 * (120 - 24.5)
+    progress = Progress()
+    pace = Pace(progress, None)
+    for _ in range(30):
+        pace.step()
+    assert progress.expected == 0
+
+
+def test_the_rate_of_a_run_that_time_ends(text, tmp_path):
+    """Its rise is a tenth of the run where that is shorter, as with epochs."""
+    rates = []
+    settings = recipe(training={"minutes": 0.05, "evaluate_every": 1.0})
+    with pytest.MonkeyPatch.context() as patch:
+        real = train.rate_at
+
+        def rate_at(step, n_steps, *rest):
+            rates.append((n_steps, real(step, n_steps, *rest)))
+            return rates[-1][1]
+
+        patch.setattr(train, "rate_at", rate_at)
+        run(text, tmp_path / "run", settings)
+    assert {n for n, _ in rates[:20]} == {None}
+    assert len({n for n, _ in rates[20:]}) == 1
+    expected = rates[-1][0]
+    assert len(rates) / 5 < expected < 5 * len(rates)  # other processes may take the time
 
 
 def test_how_busy_the_gpu_is(text, tmp_path, monkeypatch):

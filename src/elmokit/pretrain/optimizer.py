@@ -45,7 +45,7 @@ def rate_at(step: int, n_steps: int | None, progress: float, settings: Optimizer
 
     Args:
         step: The step to be taken, from 1.
-        n_steps: Steps of the whole run, where they are known.
+        n_steps: Steps of the whole run, where they are known or can be guessed.
         progress: The share of the run that is done, 0 to 1; by the clock where that ends it. The
             rate must not rise by the clock, as the first steps take long and are few.
         settings: Where from and where to.

@@ -126,8 +126,8 @@ class OptimizerSettings:
     learning_rate: float = 0.002
     """The highest."""
     warmup: int = 300
-    """Steps over which the rate rises from nothing; a tenth of all steps if that is fewer, but with
-    minutes, where nobody knows how many there will be, always as many as given."""
+    """Steps over which the rate rises from nothing; a tenth of all steps if that is fewer. With
+    minutes, the first twenty tell how many there will be."""
     schedule: str = "cosine"
     """cosine (falls to a hundredth at the end) or constant."""
     weight_decay: float = 0.01

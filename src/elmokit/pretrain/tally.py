@@ -25,6 +25,38 @@ class Progress:
     """Spent training, evaluations and checkpoints not counted."""
     best: float = math.inf
     """Lowest perplexity on the validation text so far."""
+    expected: int = 0
+    """Steps of the whole run, guessed from its pace, where time ends it; 0 while nobody knows."""
+
+
+class Pace:
+    """How many steps there will be where time ends the run.
+
+    The first steps of a process are left out, as they compile kernels and fill queues.
+
+    Args:
+        progress: Where the run stands, and where the guess goes.
+        minutes: How long it is; None where steps end it.
+    """
+
+    LEFT_OUT, LOOKED_AT = 10, 10
+
+    def __init__(self, progress: Progress, minutes: float | None) -> None:
+        self._progress, self._minutes = progress, minutes
+        self._steps = 0
+        self._since = 0.0
+
+    def step(self) -> None:
+        """A step is done."""
+        now = self._progress
+        if self._minutes is None or now.expected:
+            return
+        self._steps += 1
+        if self._steps == self.LEFT_OUT:
+            self._since = now.seconds
+        elif self._steps == self.LEFT_OUT + self.LOOKED_AT:
+            each = max(1e-9, now.seconds - self._since) / self.LOOKED_AT
+            now.expected = now.step + max(0, round((60 * self._minutes - now.seconds) / each))
 
 
 class Since:

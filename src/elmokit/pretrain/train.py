@@ -35,7 +35,7 @@ from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder
 from elmokit.pretrain.stopwatch import Stopwatch, gpu_busy
-from elmokit.pretrain.tally import Progress, Since
+from elmokit.pretrain.tally import Pace, Progress, Since
 
 _REPORT_SECONDS = 10.0
 _VALID_TOKENS = 200_000  # of the validation text looked at during training; all of it at the end
@@ -120,6 +120,7 @@ class Trainer:
         with _stopping_well(self._stop), closing(self._all_batches()) as batches:
             next_evaluation = self._next(self._done())
             since, clock = Since(self.progress), time.perf_counter()
+            pace = Pace(self.progress, self.recipe.training.minutes)
             watch: Stopwatch | None = None
             for batch in batches:
                 if watch is not None:
@@ -129,6 +130,7 @@ class Trainer:
                     since.shares, watch = watch.shares(), None
                 self.progress.seconds += time.perf_counter() - clock
                 stop = self._agree()
+                pace.step()
                 finished = self._done() >= 1
                 report = since.seconds() >= _REPORT_SECONDS or stop or finished
                 if report or self.process.device.type == "cpu":
@@ -205,7 +207,8 @@ class Trainer:
         done = self._done()
         softmax = self.recipe.softmax
         self.model.sampled = softmax.kind == "sampled" and done < softmax.full_from
-        rate = rate_at(self.progress.step, self._n_steps(), done, self.recipe.optimizer)
+        n_steps = self._n_steps() or self.progress.expected or None
+        rate = rate_at(self.progress.step, n_steps, done, self.recipe.optimizer)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         if not batch.carried:
