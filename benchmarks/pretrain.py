@@ -1,17 +1,18 @@
 """How fast ElmoKit trains, and where the time goes.
 
-    python benchmarks/pretrain.py TEXT [--sizes small medium original] [--minutes 2] [--write]
+    python benchmarks/pretrain.py TEXT [--sizes small medium original] [--minutes 2] [--tokens N]
+                                  [--write]
 
 TEXT is files or folders as for ``elmokit pretrain``. Each size is trained for some minutes with its
-default settings: published clipping, character CNN included, sampled softmax, both directions,
-every position counted once. --write stores the table as benchmarks/results/pretrain.md.
+default settings, or N tokens a step: published clipping, character CNN included, sampled softmax,
+both directions, every position counted once. --write stores the table as
+benchmarks/results/pretrain.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import tempfile
 import time
@@ -22,7 +23,8 @@ import torch
 from cpu import HERE, processor, versions
 
 from elmokit.data.prepare import TextOptions, prepare
-from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.recipe import BatchSettings, Recipe
+from elmokit.pretrain.run_folder import RunFolder
 from elmokit.pretrain.start import pretrain
 
 PARTS = ("data", "token encoder", "context", "softmax", "optimizer")
@@ -48,7 +50,9 @@ def main() -> None:
         lines = [
             f"{versions()}, one {where}, {os.cpu_count()} processors, "
             f"{datetime.date.today()}. {corpus.n_tokens:,} tokens, prepared at "
-            f"{corpus.n_tokens / seconds:,.0f} tokens/s.",
+            f"{corpus.n_tokens / seconds:,.0f} tokens/s. "
+            f"{arguments.tokens or BatchSettings.tokens:,} tokens a step, {arguments.minutes:g} "
+            "minutes each.",
             "",
             "| | tokens/s | " + " | ".join(PARTS) + " |",
             "|---|---|" + "---|" * len(PARTS),
@@ -70,8 +74,7 @@ def main() -> None:
 
 def row(size: str, out: Path) -> str:
     """Speed over the whole run but its first report, and shares of the time."""
-    reports = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    reports = [r for r in reports if r["kind"] == "training"]
+    reports = [r for r in RunFolder(out).reports() if r["kind"] == "training"]
     first, last = reports[0], reports[-1]
     speed = (last["tokens"] - first["tokens"]) / max(1e-9, last["seconds"] - first["seconds"])
     shares = [r["time"] for r in reports[1:] if "time" in r] or [reports[0].get("time", {})]

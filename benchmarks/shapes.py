@@ -23,6 +23,7 @@ from cpu import HERE, processor, versions
 
 from elmokit.errors import ElmoKitError
 from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.run_folder import RunFolder
 from elmokit.pretrain.start import pretrain
 
 BASE: dict[str, Any] = {
@@ -45,28 +46,27 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
     "shapes": {
         "published small: 1024/128, 2048 filters": {"model": {"size": "small"}},
         "2048/256, 512 filters": {},
-        "3072/256, 512 filters": {"model.context.cell_dim": 3072},
-        "2048/384, 512 filters": {"model.context.projection_dim": 384},
+        "3072/256, 512 filters": {"model": {"context": {"cell_dim": 3072}}},
+        "2048/384, 512 filters": {"model": {"context": {"projection_dim": 384}}},
         "three layers of 1536/256, 512 filters": {
-            "model.context.cell_dim": 1536,
-            "model.context.n_layers": 3,
+            "model": {"context": {"cell_dim": 1536, "n_layers": 3}},
         },
     },
     "text": {
         "sentences alone, 90,000 words": {},
-        "streams of sentences": {"batch.order": "stream"},
-        "50,000 words": {"text.vocabulary_size": 50_000},
+        "streams of sentences": {"batch": {"order": "stream"}},
+        "50,000 words": {"text": {"vocabulary_size": 50_000}},
     },
     "softmax": {
         "8,192 words sampled, all in the last fifth": {},
-        "8,192 words sampled": {"softmax.full_from": 1.0},
-        "all words": {"softmax.full_from": 0.0},
-        "adaptive": {"softmax.kind": "adaptive"},
+        "8,192 words sampled": {"softmax": {"full_from": 1.0}},
+        "all words": {"softmax": {"full_from": 0.0}},
+        "adaptive": {"softmax": {"kind": "adaptive"}},
     },
     "optimizer": {
         "AdamW 0.003": {},
-        "AdamW 0.0015": {"optimizer.learning_rate": 0.0015},
-        "AdamW 0.006": {"optimizer.learning_rate": 0.006},
+        "AdamW 0.0015": {"optimizer": {"learning_rate": 0.0015}},
+        "AdamW 0.006": {"optimizer": {"learning_rate": 0.006}},
         "the paper's: Adagrad 0.2, clip 10, constant": {
             "optimizer": {
                 "name": "adagrad",
@@ -80,10 +80,10 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "batch and dropout": {
         "131,072 tokens a step, dropout 0.05": {},
-        "65,536 tokens a step": {"batch.tokens": 65_536},
-        "262,144 tokens a step": {"batch.tokens": 262_144},
-        "dropout 0": {"training.dropout": 0.0},
-        "dropout 0.1": {"training.dropout": 0.1},
+        "65,536 tokens a step": {"batch": {"tokens": 65_536}},
+        "262,144 tokens a step": {"batch": {"tokens": 262_144}},
+        "dropout 0": {"training": {"dropout": 0.0}},
+        "dropout 0.1": {"training": {"dropout": 0.1}},
     },
 }
 
@@ -104,16 +104,16 @@ def main() -> None:
     where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
     about = f"{versions()}, one {where}, {datetime.date.today()}"
     base = None
-    train(arguments, changed({}, 3.0), arguments.out / "first")  # what compiles takes no one's time
+    train(arguments, {}, 3.0, arguments.out / "first")  # what compiles takes no one's time
     for group in arguments.groups:
         cases: dict[str, Any] = {}
         for name, changes in GROUPS[group].items():
             out = arguments.out / f"{list(GROUPS).index(group)}-{len(cases)}"
-            if changes or base is None:
-                cases[name] = train(arguments, changed(changes, arguments.seconds), out)
+            if changes:
+                cases[name] = train(arguments, changes, arguments.seconds, out)
             else:  # the same in every group
+                base = base or train(arguments, changes, arguments.seconds, out)
                 cases[name] = base
-            base = base if changes else cases[name]
             print(name, cases[name], flush=True)
         found[group] = {"about": about, "seconds": arguments.seconds, "cases": cases}
         print(table(group, found[group]), flush=True)
@@ -124,29 +124,19 @@ def main() -> None:
             draw(found, results.with_suffix(".svg"))
 
 
-def changed(changes: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The base with some settings changed: single ones by their full name, or a whole section."""
-    values: dict[str, Any] = json.loads(json.dumps(BASE))
-    values["training"]["minutes"] = seconds / 60
-    for name, value in changes.items():
-        *sections, last = name.split(".")
-        inner = values
-        for section in sections:
-            inner = inner.setdefault(section, {})
-        inner[last] = value
-    return values
-
-
-def train(arguments: argparse.Namespace, values: dict[str, Any], out: Path) -> dict[str, Any]:
+def train(
+    arguments: argparse.Namespace, changes: dict[str, Any], seconds: float, out: Path
+) -> dict[str, Any]:
     """One case: what came of it, or why nothing did."""
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    recipe = Recipe.from_dict(values)
+    recipe = Recipe.from_dict(BASE).changed(changes)
+    recipe = recipe.changed({"training": {"minutes": seconds / 60}})
     try:
         pretrain(arguments.text, arguments.valid, out, recipe, data=arguments.data, say=quiet)
     except ElmoKitError as error:
         return {"failed": str(error)}
-    reports = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    reports = RunFolder(out).reports()
     training = [r for r in reports if r["kind"] == "training"]
     evaluations = [r for r in reports if r["kind"] == "evaluation"]
     return {

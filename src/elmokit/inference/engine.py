@@ -6,6 +6,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -109,37 +110,25 @@ class Engine:
             return
         memory, first = _Memory(), 0
         windows = Windows(sentences, self.alphabet.begin, self.alphabet.end, *self._windows())
+
+        def run_batch(window: NumberedSentences, vectors: Tensor, indices: list[int]) -> Result:
+            with self._undisturbed():
+                batch, _ = self._run_batch(window, vectors, indices, upto, start, memory)
+                batch.indices = [first + i for i in indices]
+                return then(batch)
+
         while window := windows.take():
-            vectors = self._vectors(window)
-
-            def run_batch(
-                indices: list[int],
-                window: NumberedSentences = window,
-                vectors: Tensor = vectors,
-                first: int = first,
-            ) -> Result:
-                with self._undisturbed():
-                    batch, _ = self._run_batch(window, vectors, indices, upto, start, memory)
-                    batch.indices = [first + i for i in indices]
-                    return then(batch)
-
-            for result, share in self._run_window(window.lengths + 2, run_batch, batch_size):
+            run = partial(run_batch, window, self._vectors(window))
+            for result, share in self._run_window(window.lengths + 2, run, batch_size):
                 windows.read_ahead(share)  # a GPU computes meanwhile
                 yield result
             first += len(window.lengths)
 
     def _vectors(self, sentences: NumberedSentences) -> Tensor:
         """Token vectors of all their words by number (1 + W, P)."""
-        try:
-            with self._undisturbed():
-                return self.cache.vectors(sentences.words)
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            raise OutOfMemoryError(
-                f"the vectors of {len(sentences.words):,} different words do not fit in the memory "
-                f"of {self.device}; give fewer sentences at once"
-            ) from error
+        what = f"the vectors of {len(sentences.words):,} different words do"
+        with self._undisturbed(), self._fitting(what, "give fewer sentences at once"):
+            return self.cache.vectors(sentences.words)
 
     def _run_window(
         self,
@@ -191,24 +180,17 @@ class Engine:
             some.close()
             indices = list(range(len(some.lengths)))
             before = start.rows(len(indices), self.bilm)
-            try:
-                with self._undisturbed():
-                    # all layers, as a state with some layers missing could not be carried on
-                    vectors = self.cache.vectors(some.words)
-                    batch, final = self._run_batch(some, vectors, indices, None, before, memory)
-                    start.keep(_where_read(batch.lengths, final, before))
-                    batch.indices = [first + i for i in indices]
-                    if upto is not None:
-                        batch.layers = batch.layers[: upto + 1]
-                    result = then(batch)
-            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                # in two halves it would be another result
-                raise OutOfMemoryError(
-                    f"a batch of {len(indices)} sentences does not fit in the memory of "
-                    f"{self.device}; give a smaller batch_size"
-                ) from error
+            # not in two halves, which would be another result
+            what = f"a batch of {len(indices)} sentences does"
+            with self._undisturbed(), self._fitting(what, "give a smaller batch_size"):
+                vectors = self.cache.vectors(some.words)
+                # all layers, as a state with some layers missing could not be carried on
+                batch, final = self._run_batch(some, vectors, indices, None, before, memory)
+                start.keep(_where_read(batch.lengths, final, before))
+                batch.indices = [first + i for i in indices]
+                if upto is not None:
+                    batch.layers = batch.layers[: upto + 1]
+                result = then(batch)
             yield result
 
     def _run_batch(
@@ -243,6 +225,18 @@ class Engine:
             return times * _CPU_TOKENS, times * _CPU_SENTENCES
         tokens = _GPU_VALUES // context.output_dim
         return tokens, max(1, tokens // _GPU_TOKENS_A_SENTENCE)
+
+    @contextlib.contextmanager
+    def _fitting(self, what: str, remedy: str) -> Iterator[None]:
+        """Say what does not fit in memory, and what to do, if it runs out."""
+        try:
+            yield
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise OutOfMemoryError(
+                f"{what} not fit in the memory of {self.device}; {remedy}"
+            ) from error
 
     @contextlib.contextmanager
     def _undisturbed(self) -> Iterator[None]:
