@@ -110,10 +110,11 @@ def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:
     """
     elmo, inventory = Elmo.load(model), WordNet(wordnet)
     vectors = SenseVectors.train(elmo, list(read_semcor(semcor)), keep=True)
-    layers = [*(f"layer {k}" for k in range(elmo.n_layers)), "mix", "combined"]
+    layers = [*(f"layer {k}" for k in range(elmo.n_layers)), "mix", "around it", "combined"]
     lines = [
-        "Word senses, F1, by the nearest average of SemCor's occurrences; in the last column "
-        "combined with the votes of the ten nearest ones and the words that explain a sense:",
+        "Word senses, F1, by the nearest average of SemCor's occurrences, of the word's own "
+        "vectors or of those around it; in the last column combined with the votes of the ten "
+        "nearest occurrences and the words that explain a sense:",
         "",
         "| | words | first sense | " + " | ".join(layers) + " |",
         "|---|---|---|" + "---|" * len(layers),
@@ -121,7 +122,8 @@ def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:
     for name in SETS:
         texts = read_raganato(wsd / name / f"{name}.data.xml", wsd / name / f"{name}.gold.key.txt")
         found = evaluate(elmo, vectors, inventory, texts)
-        shown = " | ".join(f"{x:.1f}" for x in (*found.layers, found.mix, found.combined or 0))
+        scores = (*found.layers, found.mix, found.around, found.combined or 0)
+        shown = " | ".join(f"{x:.1f}" for x in scores)
         lines.append(f"| {name} | {found.n:,} | {found.first:.1f} | {shown} |")
     return lines
 

@@ -23,14 +23,14 @@ from elmokit.analysis.wordnet import WordNet
 from elmokit.formats import DEFAULT_MODEL
 
 WAYS = {
-    "nearest average": Combination(k=0, average=1.0, gloss=0.0),
+    "nearest averages, the word's and around it": Combination(k=0, average=1.0, gloss=0.0),
     "nearest occurrence": Combination(k=1, average=0.0, gloss=0.0),
     "5 nearest, votes alike": Combination(k=5, sharpness=0.0, average=0.0, gloss=0.0),
     "10 nearest, votes alike": Combination(k=10, sharpness=0.0, average=0.0, gloss=0.0),
     "20 nearest, votes alike": Combination(k=20, sharpness=0.0, average=0.0, gloss=0.0),
     "10 nearest, the nearer the more": Combination(average=0.0, gloss=0.0),
-    "and the average": Combination(gloss=0.0),
-    "average and gloss, no votes": Combination(k=0),
+    "and the averages": Combination(gloss=0.0),
+    "averages and gloss, no votes": Combination(k=0),
     "all together, as `elmokit wsd` does": Combination(),
 }
 
@@ -53,7 +53,7 @@ def main() -> None:
     scores = [score(elmo, vectors, wordnet, path) for path in arguments.data]
     lines = [
         f"ElmoKit {elmokit.__version__}, {Path(arguments.model).name}, {datetime.date.today()}. "
-        "F1, top layer, the first sense where none was seen.",
+        "F1, top layer, votes by what is around the word, the first sense where none was seen.",
         "",
         "| | " + " | ".join(names) + " |",
         "|---|" + "---|" * len(names),

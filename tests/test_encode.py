@@ -27,6 +27,25 @@ def test_one_string_gives_one_array(tiny):
     )
 
 
+def test_marks(tiny):
+    """One before and one behind; each direction's first mark is all that it has read by then."""
+    texts, half = [["the", "bank"], [], ["a", "river", "bank"]], tiny.dim // 2
+    for layers in ("all", "mix", 2):
+        kept = tiny.encode(texts, layers, marks=True)
+        for with_marks, without in zip(kept, tiny.encode(texts, layers), strict=True):
+            np.testing.assert_allclose(with_marks[..., 1:-1, :], without, atol=1e-6)
+            np.testing.assert_allclose(with_marks[..., 0, :half], kept[1][..., 0, :half], atol=1e-6)
+            np.testing.assert_allclose(
+                with_marks[..., -1, half:], kept[1][..., -1, half:], atol=1e-6
+            )
+    assert kept[1].shape == (2, tiny.dim)
+    alone = tiny.encode("the bank", marks=True)
+    assert alone.shape == (4, tiny.dim)
+    begin, end = (tiny.encode([["the"], ["x"]], 0, marks=True)[k][[0, -1]] for k in (0, 1))
+    np.testing.assert_allclose(begin, end, atol=1e-6)  # static, as all of the token layer
+    assert np.abs(begin[0] - begin[1]).max() > 1e-3
+
+
 def test_choices_of_layers(tiny):
     (every,) = tiny.encode(["some words here"], "all")
     assert every.shape == (3, 3, 16)

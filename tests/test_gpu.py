@@ -51,9 +51,9 @@ def test_several_batches_in_a_call(tiny_folder, windows, monkeypatch):
     gpu, cpu = Elmo.load(tiny_folder, device="cuda"), Elmo.load(tiny_folder, device="cpu")
     gpu._engine.cache.capacity = 60  # several small windows' words, and not those of a large one
     sentences = [[*s, f"word{i}"] for i in range(40) for s in SENTENCES]
-    for layers in ("all", "mix"):
-        ours = gpu.encode(sentences, layers, batch_size=7)
-        for a, b in zip(ours, cpu.encode(sentences, layers), strict=True):
+    for layers, marks in (("all", False), ("mix", False), ("all", True)):
+        ours = gpu.encode(sentences, layers, batch_size=7, marks=marks)
+        for a, b in zip(ours, cpu.encode(sentences, layers, marks=marks), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-5)
     assert len(gpu._engine.cache) <= 60
     assert bool(len(gpu._engine.cache)) == (windows == (2, 4))

@@ -5,7 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from elmokit.analysis.sense_vectors import Combination, Glosses, SenseVectors
+from elmokit.analysis.sense_vectors import (
+    AROUND,
+    MIX,
+    Combination,
+    Glosses,
+    SenseVectors,
+    target_vectors,
+)
 from elmokit.analysis.senses import TaggedSentence, Target, read_raganato, read_semcor
 from elmokit.analysis.wordnet import WordNet
 from elmokit.analysis.wsd import evaluate
@@ -101,8 +108,12 @@ TRAIN = [
 
 
 def of_bank(elmo, tagged):
-    """The vector of the word, (layers, D)."""
-    return elmo.encode([tagged.tokens], "all")[0][:, tagged.targets[0].start]
+    """The vectors of the word in every layer, and what the words on either side say without it."""
+    at, half = tagged.targets[0].start, elmo.dim // 2
+    (own,) = elmo.encode([tagged.tokens], "all")
+    before, behind = elmo.encode([tagged.tokens[:at], tagged.tokens[at + 1 :]], "top")
+    around = np.concatenate([before[-1, :half], behind[0, half:]])
+    return np.stack([*own[:, at], around])
 
 
 def length_1(vectors):
@@ -118,18 +129,36 @@ def test_nearest_average(tiny, senses, tmp_path):
     # sense of WordNet is taken
     scores = evaluate(tiny, vectors, senses, TRAIN)
     assert scores.layers == pytest.approx([100 / 3, 100, 100])
-    assert scores.mix == 100
+    assert scores.mix == scores.around == 100
     assert scores.first == pytest.approx(100 / 3)
     assert (scores.n, scores.seen, scores.combined) == (3, 1, None)
     # a sentence not seen before
     new = sentence("a bank by the river", RIVER)
-    cosines = (vectors.vectors * length_1(of_bank(tiny, new))).sum(-1)  # (senses, layers)
-    for layer in (1, 2):
+    cosines = (vectors.vectors * length_1(of_bank(tiny, new))).sum(-1)  # (senses, layers + 1)
+    for layer in (1, 2, AROUND):
         nearest = vectors.nearest(of_bank(tiny, new), [RIVER, MONEY], layer)
         assert nearest == (
             vectors.keys[cosines[:, layer].argmax()],
             pytest.approx(cosines[:, layer].max()),
         )
+    mixed = cosines[:, :3].mean(1)
+    nearest = vectors.nearest(of_bank(tiny, new), [RIVER, MONEY], MIX)
+    assert nearest == (vectors.keys[mixed.argmax()], pytest.approx(mixed.max()))
+
+
+def test_what_surrounds_a_phrase(tiny):
+    """At either end of the sentence, the marks are all there is on that side."""
+    tokens, half = ["river", "bank", "and", "bank"], tiny.dim // 2
+    targets = [Target(0, 2, "river_bank", "NOUN"), Target(0, 4, "all", "NOUN")]
+    (_, first), (_, whole) = target_vectors(tiny, [TaggedSentence(tokens, targets)])
+    (marks,) = tiny.encode([[]], "top", marks=True)
+    (behind,) = tiny.encode([tokens[2:]], "top")
+    (own,) = tiny.encode([tokens], "all")
+    np.testing.assert_allclose(first[:-1], own[:, :2].mean(1), atol=1e-6)
+    np.testing.assert_allclose(first[-1, :half], marks[0, :half], atol=1e-6)
+    np.testing.assert_allclose(first[-1, half:], behind[0, half:], atol=1e-6)
+    np.testing.assert_allclose(whole[-1, :half], marks[0, :half], atol=1e-6)
+    np.testing.assert_allclose(whole[-1, half:], marks[1, half:], atol=1e-6)
 
 
 def test_stored(tiny, tmp_path):
@@ -165,27 +194,28 @@ def test_likeliest_sense():
     north_east = (east + north) / np.float32(np.sqrt(2))
     vectors = SenseVectors(
         ["a", "b"],
-        np.stack([north_east, north])[:, None],
+        np.stack([[east, north_east], [north, north]]),  # top layer, surroundings
         np.array([2, 1]),
         np.stack([east, north, north_east]).astype(np.float16),  # two of a, then one of b
     )
 
-    def ask(top, how, glosses=None, candidates=("a", "b")):
-        return vectors.likeliest(top[None], candidates, glosses or {}, how)
+    def ask(around, how, glosses=None, candidates=("a", "b")):
+        return vectors.likeliest(np.stack([top, around]), candidates, glosses or {}, how)
 
+    top = 2 * east
     near = np.float32([0.6, 0.8])  # cosines to the three: 0.6, 0.8, 0.99
     one = Combination(k=1, sharpness=1.0, average=0.0, gloss=0.0)
     assert ask(near, one) == ("b", pytest.approx(1.0))
     votes = np.exp(np.array([0.6, 0.8, 0.99]))
     all_three = Combination(k=3, sharpness=1.0, average=0.0, gloss=0.0)
     assert ask(near, all_three) == ("a", pytest.approx(votes[:2].sum() / votes.sum(), rel=1e-3))
-    by_average = Combination(k=1, sharpness=1.0, average=9.0, gloss=0.0)  # 0.99 against 0.8
+    by_average = Combination(k=1, sharpness=1.0, average=9.0, gloss=0.0)  # (1 + 0.99) / 2, 0.8 / 2
     assert ask(near, by_average)[0] == "a"
     no_votes = Combination(k=0, average=1.0, gloss=0.0)
     assert ask(near, no_votes) == ("a", 0.0)
     by_gloss = Combination(k=1, sharpness=1.0, average=0.0, gloss=9.0)
-    assert ask(near, by_gloss, {"a": near, "b": east})[0] == "a"
-    assert ask(near, by_gloss, {"a": near})[0] == "b"  # not both have one
+    assert ask(near, by_gloss, {"a": east, "b": near})[0] == "a"
+    assert ask(near, by_gloss, {"a": east})[0] == "b"  # not both have one
     assert ask(near, one, candidates=["c"]) is None
 
 

@@ -217,6 +217,7 @@ class Elmo:
         dtype: npt.DTypeLike = ...,
         batch_size: int | None = ...,
         state: State = ...,
+        marks: bool = ...,
         progress: bool = ...,
     ) -> Array: ...
     @overload
@@ -228,6 +229,7 @@ class Elmo:
         dtype: npt.DTypeLike = ...,
         batch_size: int | None = ...,
         state: State = ...,
+        marks: bool = ...,
         progress: bool = ...,
     ) -> list[Array]: ...
     def encode(
@@ -238,6 +240,7 @@ class Elmo:
         dtype: npt.DTypeLike = np.float32,
         batch_size: int | None = None,
         state: State = "zero",
+        marks: bool = False,
         progress: bool = True,
     ) -> Array | list[Array]:
         """A vector for every token.
@@ -252,18 +255,22 @@ class Elmo:
                 sentence alone; "warm" or a state of :meth:`warm_state`, likewise; or an
                 :class:`elmokit.CarriedState`, which makes them depend on all that went before, as
                 in the original software.
+            marks: Whether to keep the vectors of the sentence marks, one before the first token and
+                one behind the last; so that there is something on either side of every token.
             progress: False for no progress bar; else one is shown in a terminal after two seconds.
 
         Returns:
             Arrays (T_i, D) in the order of the texts, or (K, T_i, D) where several layers are
-            asked for. An empty text gives no rows.
+            asked for. An empty text gives no rows, but those of the marks if they are kept.
         """
         if isinstance(texts, str):
-            return self.encode([texts], layers, dtype=dtype, state=state, progress=progress)[0]
+            return self.encode(
+                [texts], layers, dtype=dtype, state=state, marks=marks, progress=progress
+            )[0]
         sentences = self._tokens(texts)
         found: dict[int, Array] = {}
         with DelayedProgress("embedding", len(sentences), "sentences", progress) as bar:
-            for some in self._run(sentences, layers, dtype, state, batch_size):
+            for some in self._run(sentences, layers, dtype, state, batch_size, marks):
                 found.update(some)
                 bar.advance(len(some))
         return [found[i] for i in range(len(sentences))]
@@ -511,6 +518,7 @@ class Elmo:
         dtype: npt.DTypeLike,
         state: State,
         batch_size: int | None,
+        marks: bool = False,
     ) -> Iterator[list[tuple[int, Array]]]:
         """(index, array) pairs, batch by batch."""
         if batch_size is not None and batch_size < 1:
@@ -521,7 +529,7 @@ class Elmo:
         @torch.inference_mode()
         def to_arrays(batch: BatchResult) -> _Arrays:
             chosen = choice.apply(batch.layers, self.mix).to(kind)
-            return _Arrays(batch.indices, batch.lengths, chosen, choice.stacked)
+            return _Arrays(batch.indices, batch.lengths, chosen, choice.stacked, marks)
 
         results = self._engine.run(
             sentences, to_arrays, choice.upto, self._start(state), batch_size
@@ -572,16 +580,22 @@ class _Arrays:
     """
 
     def __init__(
-        self, indices: list[int], lengths: list[int], layers: torch.Tensor, stacked: bool
+        self,
+        indices: list[int],
+        lengths: list[int],
+        layers: torch.Tensor,
+        stacked: bool,
+        marks: bool,
     ) -> None:
         """Begin with layers (K, B, T, D): mark, tokens, mark, padding."""
-        self._indices, self._lengths, self._stacked = indices, lengths, stacked
+        self._indices, self._stacked = indices, stacked
+        self._first = 0 if marks else 1
+        self._lengths = [n + 2 for n in lengths] if marks else lengths
         self._layers = layers if layers.device.type in ("cpu", "cuda") else layers.cpu()
         self._copied = None
         if layers.device.type == "cuda":
-            n_tokens = np.array(lengths)
-            places = np.arange(layers.shape[2])
-            index = np.flatnonzero((places > 0) & (places <= n_tokens[:, None]))
+            places = np.arange(layers.shape[2]) - self._first
+            index = np.flatnonzero((places >= 0) & (places < np.array(self._lengths)[:, None]))
             real = layers.flatten(1, 2).index_select(
                 1, to_device(torch.from_numpy(index), layers.device)
             )
@@ -596,7 +610,10 @@ class _Arrays:
         """
         if self._copied is None:
             array = self._layers.numpy() if self._stacked else self._layers[0].numpy()
-            arrays = [array[..., row, 1 : n + 1, :].copy() for row, n in enumerate(self._lengths)]
+            first = self._first
+            arrays = [
+                array[..., row, first : first + n, :].copy() for row, n in enumerate(self._lengths)
+            ]
         else:
             self._copied.synchronize()
             array = self._layers.numpy() if self._stacked else self._layers[0].numpy()

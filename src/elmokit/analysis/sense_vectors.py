@@ -2,6 +2,10 @@
 
 As in the paper (section 5.3), the vectors of all occurrences of a sense are averaged, and the
 nearest average tells the sense. Where the occurrences are kept too, the nearest of them can vote.
+
+A word's own vector is as much about the word as about its sense. What surrounds it is not: the
+forward language model's state before the word and the backward one's behind it, which have not read
+it, are what both expect in its place.
 """
 
 from __future__ import annotations
@@ -25,8 +29,9 @@ from elmokit.progress import DelayedProgress
 
 Vectors = npt.NDArray[np.float32]
 
-MIX = -1
-"""Instead of a layer: all side by side, so that the cosine is the mean of the layers' cosines."""
+AROUND, MIX = -1, -2
+"""Instead of a layer: what surrounds the word, in the top layer; or all layers of the word itself
+side by side, so that the cosine is the mean of the layers' cosines."""
 
 _AT_ONCE = 512  # sentences
 _BROKEN = (
@@ -39,19 +44,20 @@ _SAME = 1e-4  # cosines less apart are alike: in the token layer only rounding t
 
 @dataclass(frozen=True)
 class Combination:
-    """How the top layer's hints to a sense are added up.
+    """How hints to a sense are added up.
 
     The numbers are those that were best on SemEval-2007, which is commonly used for such choices.
     """
 
     k: int = 10
-    """So many nearest occurrences vote; 0 for none."""
+    """So many occurrences vote, those with the nearest surroundings; 0 for none."""
     sharpness: float = 10.0
     """A vote weighs e^(sharpness · cosine)."""
-    average: float = 4.0
-    """What the cosine to the sense's average counts, beside the sense's share of the votes."""
+    average: float = 6.0
+    """What the cosine to the sense's averages counts, the mean over the top layer's and that of the
+    surroundings, beside the sense's share of the votes."""
     gloss: float = 1.0
-    """What the cosine to the words counts that explain the sense."""
+    """What the cosine of the top layer to the words counts that explain the sense."""
 
 
 @dataclass
@@ -60,11 +66,11 @@ class SenseVectors:
 
     keys: list[str]
     vectors: Vectors
-    """Averages (K, layers, D), of length 1."""
+    """Averages (K, layers + 1, D), of length 1; those of the surroundings last."""
     counts: npt.NDArray[np.int64]
     """Occurrences of each sense (K,)."""
     occurrences: npt.NDArray[np.float16] | None = None
-    """Their vectors in the top layer (Σ counts, D), of length 1, sense by sense, if kept."""
+    """Their surroundings (Σ counts, D), of length 1, sense by sense, if kept."""
     model: str = ""
     """Checksum of the model that made them."""
 
@@ -86,7 +92,7 @@ class SenseVectors:
         rows: dict[str, int] = {}
         owners: list[int] = []
         kept: list[npt.NDArray[np.float16]] = []
-        sums = np.zeros((1024, elmo.n_layers, elmo.dim), np.float32)
+        sums = np.zeros((1024, elmo.n_layers + 1, elmo.dim), np.float32)
         for target, vector in target_vectors(elmo, sentences):
             for key in target.keys:
                 row = rows.setdefault(key, len(rows))
@@ -95,7 +101,7 @@ class SenseVectors:
                 sums[row] += vector
                 owners.append(row)
                 if keep:
-                    kept.append(unit(vector[-1]).astype(np.float16))
+                    kept.append(unit(vector[AROUND]).astype(np.float16))
         if not rows:
             raise InputError("no word of the text has a sense; give a tagged text")
         order = np.argsort(np.array(owners), kind="stable")
@@ -113,14 +119,14 @@ class SenseVectors:
         """The candidate whose average is nearest, and its cosine; None if none was seen.
 
         Args:
-            vector: Of an occurrence (layers, D).
+            vector: Of an occurrence (layers + 1, D), as :func:`target_vectors` has them.
             candidates: Sense keys, the first of them taken where several are as near.
-            layer: In which layer, or MIX.
+            layer: In which layer, or MIX, or AROUND.
         """
         known, rows = self._known(candidates)
         if not known:
             return None
-        chosen = slice(None) if layer == MIX else slice(layer, layer + 1)
+        chosen = [*range(len(vector) - 1)] if layer == MIX else [layer]
         averages = self.vectors[rows][:, chosen]
         cosines = (averages * unit(vector[chosen])).sum((1, 2)) / averages.shape[1]
         best = _first_of_best(cosines)
@@ -136,7 +142,7 @@ class SenseVectors:
         """The candidate for which most speaks, and its share of votes; None if none was seen.
 
         Args:
-            vector: Of an occurrence (layers, D).
+            vector: Of an occurrence (layers + 1, D).
             candidates: Sense keys.
             glosses: Vectors (D,) of what senses mean in words, as :class:`Glosses` has them.
             how: What counts how much.
@@ -145,15 +151,16 @@ class SenseVectors:
         known, rows = self._known(candidates)
         if not known or self.occurrences is None:
             return None
-        top = unit(vector[-1])
+        top, around = unit(vector[-2:])
         parts = [slice(self._end[row] - self.counts[row], self._end[row]) for row in rows]
         seen = np.concatenate([self.occurrences[part] for part in parts])
-        cosines = seen.astype(np.float32) @ top
+        cosines = seen.astype(np.float32) @ around
         owners = np.repeat(np.arange(len(rows)), self.counts[rows])
         nearest = np.argsort(-cosines, kind="stable")[: how.k]
         weights = np.exp(how.sharpness * (cosines[nearest] - 1))
         votes = np.bincount(owners[nearest], weights, len(rows)) / max(weights.sum(), 1e-30)
-        scores = votes + how.average * (self.vectors[rows, -1] @ top)
+        averages = (self.vectors[rows, -2:] * [top, around]).sum((1, 2)) / 2
+        scores = votes + how.average * averages
         if all(key in glosses for key in known):  # else those without one were worse off
             scores += how.gloss * (np.stack([glosses[key] for key in known]) @ top)
         best = _first_of_best(scores)
@@ -166,7 +173,8 @@ class SenseVectors:
 
     def check(self, elmo: Elmo) -> None:
         """An error where another model made them."""
-        if self.model != elmo.checkpoint().checksum():
+        same_shape = self.vectors.shape[1:] == (elmo.n_layers + 1, elmo.dim)
+        if self.model != elmo.checkpoint().checksum() or not same_shape:
             raise InputError(
                 "the sense vectors were made by another model; give that one with --model, or make "
                 "new ones with elmokit wsd train"
@@ -246,14 +254,22 @@ def _explained(
 def target_vectors(
     elmo: Elmo, sentences: Sequence[TaggedSentence]
 ) -> Iterator[tuple[Target, Vectors]]:
-    """Every target with its vector (layers, D), the mean over its tokens."""
+    """Every target with its vectors (layers + 1, D).
+
+    First those of each layer, the mean over its tokens; then the top layer's on either side of it.
+    """
+    half = elmo.dim // 2 if elmo.config.context.bidirectional else elmo.dim
     with DelayedProgress("reading tagged text", len(sentences), "sentences") as bar:
         for start in range(0, len(sentences), _AT_ONCE):
             some = sentences[start : start + _AT_ONCE]
-            layers = elmo.encode([s.tokens for s in some], "all", progress=False)
+            texts = [s.tokens for s in some]
+            layers = elmo.encode(texts, "all", marks=True, progress=False)
             for sentence, array in zip(some, layers, strict=True):
                 for target in sentence.targets:
-                    yield target, array[:, target.start : target.end].mean(1)
+                    before, behind = target.start, target.end + 1  # the first is the mark
+                    own = array[:, before + 1 : behind].mean(1)
+                    around = [array[-1, before, :half], array[-1, behind, half:]]
+                    yield target, np.concatenate([own, np.concatenate(around)[None]])
             bar.advance(len(some))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from elmokit.analysis.figures import COLOURS, MARKERS, short
 from elmokit.analysis.report import Report, Value
-from elmokit.analysis.sense_vectors import MIX, Glosses, SenseVectors, target_vectors
+from elmokit.analysis.sense_vectors import AROUND, MIX, Glosses, SenseVectors, target_vectors
 from elmokit.analysis.senses import TaggedSentence, Target
 from elmokit.analysis.wordnet import WordNet
 from elmokit.elmo import Elmo
@@ -43,6 +43,8 @@ class WsdScores:
     """F1 by the nearest average, one a layer."""
     mix: float
     """Likewise, by the mean of the layers' cosines."""
+    around: float
+    """Likewise, by what surrounds the word in the top layer."""
     combined: float | None
     """F1 of all hints together; None where the occurrences were not kept."""
 
@@ -54,7 +56,7 @@ def evaluate(
     asked = [t for s in sentences for t in s.targets if t.keys]
     if not asked:
         raise InputError("no word of the text has a right sense to compare with")
-    choices = [*range(elmo.n_layers), MIX]
+    choices = [*range(elmo.n_layers), MIX, AROUND]
     kept = vectors.occurrences is not None
     candidates = (key for t in asked for key in wordnet.of(t.lemma, t.pos)) if kept else ()
     glosses = Glosses(elmo, wordnet).of(candidates)
@@ -69,9 +71,15 @@ def evaluate(
         answers = [first if one is None else one[0] for one in found]
         right += [answer in target.keys for answer in [*answers, first]]
         seen += found[0] is not None
-    *by_layer, mix, combined, first_sense = (100 * right / len(asked)).tolist()
+    *by_layer, mix, around, combined, first_sense = (100 * right / len(asked)).tolist()
     return WsdScores(
-        len(asked), seen / len(asked), first_sense, by_layer, mix, combined if kept else None
+        n=len(asked),
+        seen=seen / len(asked),
+        first=first_sense,
+        layers=by_layer,
+        mix=mix,
+        around=around,
+        combined=combined if kept else None,
     )
 
 
@@ -82,13 +90,13 @@ def wsd_report(scores: dict[str, WsdScores], layers: Sequence[str]) -> Report:
         scores: By text.
         layers: Their names.
     """
-    methods = ["first sense", *layers, "mix"]
+    methods = ["first sense", *layers, "mix", "around it"]
     kept = all(score.combined is not None for score in scores.values())
     if kept:
         methods.append("combined")
     rows: list[list[Value]] = []
     for name, score in scores.items():
-        values = [score.first, *score.layers, score.mix, score.combined]
+        values = [score.first, *score.layers, score.mix, score.around, score.combined]
         rows.append([name, score.n, 100 * score.seen, *values[: len(methods)]])
 
     def draw(figure: Figure) -> None:
@@ -124,8 +132,8 @@ class TaggedWord:
     """…and the one behind its last."""
     key: str
     cosine: float | None
-    """To the sense's average in the top layer; None where no sense had been seen and it is the most
-    frequent one."""
+    """Of what surrounds it to the sense's average; None where no sense had been seen and it is the
+    most frequent one."""
 
 
 def tag(
@@ -133,7 +141,7 @@ def tag(
 ) -> list[list[TaggedWord]]:
     """Senses of all words and phrases that WordNet has, the longest phrases first.
 
-    By all hints together where the occurrences were kept, else by the top layer's averages.
+    By all hints together where the occurrences were kept, else by the averages of surroundings.
 
     Args:
         elmo: The model.
@@ -153,7 +161,7 @@ def tag(
             _, vector = next(found)
             chosen = vectors.likeliest(vector, target.keys, glosses) if kept else None
             keys = target.keys if chosen is None else [chosen[0]]
-            nearest = vectors.nearest(vector, keys, elmo.n_layers - 1)
+            nearest = vectors.nearest(vector, keys, AROUND)
             key, cosine = nearest or (target.keys[0], None)
             words.append(TaggedWord(target.start, target.end, key, cosine))
         result.append(words)
