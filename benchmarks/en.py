@@ -110,7 +110,7 @@ def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:
     """
     elmo, inventory = Elmo.load(model), WordNet(wordnet)
     vectors = SenseVectors.train(elmo, list(read_semcor(semcor)), keep=True)
-    layers = [*(f"layer {k}" for k in range(elmo.n_layers)), "mix", "around it", "combined"]
+    layers = [*(f"layer {k}" for k in range(elmo.n_layers)), "mix", "around it", "all hints"]
     lines = [
         "Word senses, F1, by the nearest average of SemCor's occurrences, of the word's own "
         "vectors or of those around it; in the last column combined with the votes of the ten "

@@ -249,7 +249,7 @@ def test_several_right_senses_and_unknown_words(tiny, senses):
 def test_first_sense_where_nothing_was_seen(tiny, senses):
     vectors = SenseVectors.train(tiny, [sentence("a bank", "other%1:00:00::")], keep=True)
     scores = evaluate(tiny, vectors, senses, [sentence("the bank", RIVER)])
-    assert [scores.first, *scores.layers, scores.mix, scores.combined] == [100] * 6
+    assert [scores.first, *scores.layers, scores.mix, scores.around, scores.combined] == [100] * 7
     assert scores.seen == 0
     with pytest.raises(InputError, match="no word of the text has a sense"):
         SenseVectors.train(tiny, [])
@@ -309,7 +309,7 @@ def test_commands(cli, tiny_folder, wordnet_folder, tmp_path):
     (row,) = json.loads((tmp_path / "scores.json").read_text())["rows"]
     assert row["F1"] == "a"
     assert row["words"] == 2
-    assert set(row) > {"first sense", "token layer", "LSTM layer 2", "mix", "combined"}
+    assert set(row) > {"first sense", "token layer", "LSTM layer 2", "mix", "all hints"}
     assert (tmp_path / "scores.png").stat().st_size > 5000
     done = cli(
         "wsd", "tag", senses, "They sat on the river banks .", "--wordnet", wordnet_folder,

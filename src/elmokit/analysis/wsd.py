@@ -93,7 +93,7 @@ def wsd_report(scores: dict[str, WsdScores], layers: Sequence[str]) -> Report:
     methods = ["first sense", *layers, "mix", "around it"]
     kept = all(score.combined is not None for score in scores.values())
     if kept:
-        methods.append("combined")
+        methods.append("all hints")
     rows: list[list[Value]] = []
     for name, score in scores.items():
         values = [score.first, *score.layers, score.mix, score.around, score.combined]
@@ -117,9 +117,16 @@ def wsd_report(scores: dict[str, WsdScores], layers: Sequence[str]) -> Report:
         axes.set_xlabel("F1, per cent")
         figure.legend(loc="outside upper center", ncols=3)
 
-    columns = ["F1", "words", "% seen", *methods]
+    columns = ["F1", "words", "seen", *methods]
     size = (3.4, 1.3 + 0.25 * len(rows))
-    return Report("Word senses, F1", columns, rows, draw=draw, size=size, digits=1)
+    return Report(
+        "Word senses: F1, and words seen, in per cent",
+        columns,
+        rows,
+        draw=draw,
+        size=size,
+        digits=1,
+    )
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def train(
     vectors.save(out)
     print(
         f"{out}: {len(vectors.keys):,} senses by {vectors.counts.sum():,} occurrences, "
-        f"{vectors.vectors.shape[1]} layers"
+        f"{elmo.n_layers} layers"
     )
 
 
@@ -84,8 +84,9 @@ def score(
 ) -> None:
     """Print F1 by layer, beside that of WordNet's first sense.
 
-    If the occurrences were kept, the column "combined" is the sense for which most speaks: the ten
-    nearest occurrences, the average, and the words that explain it.
+    The column "around it" is by the top layer's states on either side of the word, which have not
+    read it. If the occurrences were kept, "all hints" is the sense for which most speaks: the ten
+    nearest occurrences, the averages, and the words that explain it.
     """
     from elmokit.analysis.sense_vectors import SenseVectors
     from elmokit.analysis.senses import read_raganato
