@@ -37,7 +37,7 @@ BASE: dict[str, Any] = {
     "text": {"tokenizer": "english-hyphens", "vocabulary_size": 90_000},
     "batch": {"tokens": 131_072},
     "softmax": {"samples": 8192, "full_from": 0.8, "frequencies": False},
-    "optimizer": {"learning_rate": 0.003, "warmup": 200},
+    "optimizer": {"name": "adamw", "learning_rate": 0.003, "warmup": 200},
     "training": {"dropout": 0.05, "evaluate_every": 0.2, "save_every": 1e6},
 }
 """What every case has in common but for what it changes."""
@@ -67,6 +67,9 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
         "AdamW 0.003": {},
         "AdamW 0.0015": {"optimizer": {"learning_rate": 0.0015}},
         "AdamW 0.006": {"optimizer": {"learning_rate": 0.006}},
+        "Muon 0.003": {"optimizer": {"name": "muon"}},
+        "Muon 0.006": {"optimizer": {"name": "muon", "learning_rate": 0.006}},
+        "Muon 0.012": {"optimizer": {"name": "muon", "learning_rate": 0.012}},
         "the paper's: Adagrad 0.2, clip 10, constant": {
             "optimizer": {
                 "name": "adagrad",

@@ -34,7 +34,7 @@ SMALL = {
     "text": {"tokenized": True, "min_count": 1},
     "batch": {"tokens": 200},
     "softmax": {"kind": "full"},
-    "optimizer": {"learning_rate": 0.01},
+    "optimizer": {"learning_rate": 0.02},
     "training": {"epochs": 2, "dropout": 0.1},
 }
 

@@ -270,7 +270,7 @@ def test_export(text, tmp_path):
 
 
 def test_going_on_with_a_model(text, tmp_path):
-    first = run(text, tmp_path / "first", recipe(training={"epochs": 4}))
+    first = run(text, tmp_path / "first", recipe())
     other = [tmp_path / "other.txt"], [tmp_path / "other-valid.txt"]
     for paths, seed in zip(other, (5, 6), strict=True):
         lines = [s.replace("the", "a").replace("house", "castle") for s in sentences(200, seed)]

@@ -227,12 +227,12 @@ def test_resuming_with_a_lower_rate(cli, text, tmp_path, monkeypatch):
     monkeypatch.undo()
     assert failed.returncode == 2
     advice = failed.stderr.strip().rpartition(", as ")[2].split()
-    assert advice == ["--set", "optimizer.learning_rate=0.0025"]
+    assert advice == ["--set", "optimizer.learning_rate=0.005"]
     again = cli(*command, "--resume", *advice)
     assert again.returncode == 0, again.stderr
-    assert learning_rates(tmp_path / "run")[-1] == pytest.approx(0.0025)
+    assert learning_rates(tmp_path / "run")[-1] == pytest.approx(0.005)
     stored = RunFolder(tmp_path / "run").recipe()
-    assert stored.optimizer.learning_rate == 0.0025
+    assert stored.optimizer.learning_rate == 0.005
     assert stored.training.save_every == 0  # which was not given again
     assert not list((tmp_path / "run").glob("*.new"))
 
@@ -241,16 +241,19 @@ def test_resuming_with_other_settings(cli, text, tmp_path):
     out = tmp_path / "run"
     run(text, out, recipe(training={"epochs": 0.5}, optimizer={"schedule": "constant"}))
     kept = ["pretrain", text[0][0], "--valid", text[1][0], "--out", out, "--device", "cpu"]
-    settings = ["optimizer.weight_decay=0.5", "optimizer.betas=[0.8, 0.9]", "training.dropout=0"]
+    settings = ["optimizer.weight_decay=0.5", "optimizer.momentum=0.8"]
+    settings += ["optimizer.betas=[0.8, 0.9]", "training.dropout=0"]
     flags = [flag for setting in settings for flag in ("--set", setting)]
     done = cli(*kept, "--resume", "--epochs", 1, *flags)
     assert done.returncode == 0, done.stderr
     stored = RunFolder(out).recipe()
     assert (stored.training.epochs, stored.training.dropout) == (1, 0)
     state = torch.load(out / "last.pt", weights_only=True)
-    groups = state["optimizer"]["param_groups"]
-    assert [g["weight_decay"] for g in groups] == [0.5, 0]
-    assert [tuple(g["betas"]) for g in groups] == [(0.8, 0.9)] * 2
+    muon, adamw = (one["param_groups"] for one in state["optimizers"])
+    assert [g["weight_decay"] for g in muon] == [0.5]
+    assert [g["momentum"] for g in muon] == [0.8]
+    assert [g["weight_decay"] for g in adamw] == [0.5, 0]
+    assert [tuple(g["betas"]) for g in adamw] == [(0.8, 0.9)] * 2
     assert state["progress"]["batch"] == state["progress"]["step"] > 10
     assert cli(*kept, "--resume", "--minutes", 0.0001).returncode == 0
     assert RunFolder(out).recipe().training.minutes == 0.0001
@@ -272,7 +275,7 @@ def test_resuming_with_other_settings(cli, text, tmp_path):
         (["--tokenizer", "characters"], "text.tokenizer=characters instead of whitespace"),
         (["--vocabulary-size", "9"], "text.vocabulary_size=9 instead of 100000"),
         (["--seed", "1"], "training.seed=1 instead of 0"),
-        (["--set", "optimizer.name=adagrad"], "optimizer.name=adagrad instead of adamw"),
+        (["--set", "optimizer.name=adagrad"], "optimizer.name=adagrad instead of muon"),
         (["--init-from", "here/model"], "--init-from=.*/here/model instead of None"),
         (["--vocabulary", "words.txt"], "--vocabulary=.*/words.txt instead of None"),
         (["--new-vocabulary"], "--new-vocabulary=True instead of False"),

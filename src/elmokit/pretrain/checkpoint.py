@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import nn
 from elmokit.data.corpus import Corpus
 from elmokit.errors import FormatError, InputError
 from elmokit.pretrain.model import States
-from elmokit.pretrain.optimizer import load_optimizer
+from elmokit.pretrain.optimizer import load_optimizers
 from elmokit.pretrain.process import Process
 from elmokit.pretrain.run_folder import RunFolder
 from elmokit.pretrain.tally import Progress
@@ -34,7 +35,7 @@ class RunCheckpoint:
     def save(
         self,
         model: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizers: Sequence[torch.optim.Optimizer],
         progress: Progress,
         skipped: int,
         states: States | None,
@@ -43,7 +44,7 @@ class RunCheckpoint:
 
         Args:
             model: Its weights.
-            optimizer: What it remembers.
+            optimizers: What they remember.
             progress: Where the run stands.
             skipped: Steps in a row that were not taken.
             states: What this process's next batch starts from, where it is carried.
@@ -53,7 +54,7 @@ class RunCheckpoint:
             self._folder.save(
                 {
                     "model": model.state_dict(),
-                    "optimizer": optimizer.state_dict(),
+                    "optimizers": [optimizer.state_dict() for optimizer in optimizers],
                     "progress": asdict(progress),
                     "skipped": skipped,
                     "texts": self._texts,
@@ -71,7 +72,7 @@ class RunCheckpoint:
         }
 
     def load(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer
+        self, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]
     ) -> tuple[Progress, int, States | None]:
         """Take over weights, memory and random numbers.
 
@@ -83,7 +84,7 @@ class RunCheckpoint:
         try:
             own = state["processes"][self._process.rank]
             model.load_state_dict(state["model"])
-            load_optimizer(optimizer, state["optimizer"])
+            load_optimizers(optimizers, state["optimizers"])
             progress, skipped = Progress(**state["progress"]), int(state["skipped"])
             states = own["states"] and [(h.to(device), c.to(device)) for h, c in own["states"]]
             torch.set_rng_state(own["rng"])

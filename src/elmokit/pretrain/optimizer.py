@@ -3,41 +3,70 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from elmokit.pretrain.muon import Muon
 from elmokit.pretrain.recipe import OptimizerSettings
 
 _LOWEST = 0.01  # of the highest rate, at the end of a cosine
+_OUTER = re.compile(r"embedding|^softmax\.")  # what reads words, and what tells them
+_LARGEST = 1024  # smaller side of a matrix for Muon; beyond, a step on a CPU takes longer for it
 
 
-def make_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim.Optimizer:
-    """The optimizer of a model; biases and embeddings are not pulled towards zero."""
+def make_optimizers(model: nn.Module, settings: OptimizerSettings) -> list[torch.optim.Optimizer]:
+    """The optimizers of a model, each of some of its parameters.
+
+    Muon is for matrices between hidden layers: neither embeddings nor the softmax, nor any that are
+    large on both sides, for which it takes too long. Of what is left to AdamW, biases and
+    embeddings are not pulled towards zero.
+    """
     if settings.name == "adagrad":
-        return torch.optim.Adagrad(
-            model.parameters(),
-            settings.learning_rate,
-            initial_accumulator_value=settings.accumulator,
+        return [
+            torch.optim.Adagrad(
+                model.parameters(),
+                settings.learning_rate,
+                initial_accumulator_value=settings.accumulator,
+            )
+        ]
+    named = dict(model.named_parameters())
+    optimizers: list[torch.optim.Optimizer] = []
+    if settings.name == "muon":
+        names = [
+            name
+            for name, p in named.items()
+            if p.dim() == 2 and min(p.shape) <= _LARGEST and not _OUTER.search(name)
+        ]
+        matrices = [named.pop(name) for name in names]
+        optimizers.append(
+            Muon(matrices, settings.learning_rate, settings.momentum, settings.weight_decay)
         )
-    named = list(model.named_parameters())
-    kept_small = [p for name, p in named if p.dim() > 1 and "embedding" not in name]
-    others = [p for name, p in named if p.dim() <= 1 or "embedding" in name]
-    groups = [
-        {"params": kept_small, "weight_decay": settings.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(
-        groups, settings.learning_rate, settings.betas, fused=named[0][1].is_cuda
+    kept_small = [p for name, p in named.items() if p.dim() > 1 and "embedding" not in name]
+    others = [p for name, p in named.items() if p.dim() <= 1 or "embedding" in name]
+    adamw = torch.optim.AdamW(
+        [
+            {"params": kept_small, "weight_decay": settings.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ],
+        settings.learning_rate,
+        settings.betas,
+        fused=others[0].is_cuda,
     )
+    return [*optimizers, adamw]
 
 
-def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Take over what an optimizer remembers, but not its settings, which may have been changed."""
-    for old, new in zip(state["param_groups"], optimizer.param_groups, strict=False):
-        old.update({key: value for key, value in new.items() if key != "params"})
-    optimizer.load_state_dict(state)
+def load_optimizers(
+    optimizers: Sequence[torch.optim.Optimizer], states: Sequence[dict[str, Any]]
+) -> None:
+    """Take over what optimizers remember, but not their settings, which may have been changed."""
+    for optimizer, state in zip(optimizers, states, strict=True):
+        for old, new in zip(state["param_groups"], optimizer.param_groups, strict=False):
+            old.update({key: value for key, value in new.items() if key != "params"})
+        optimizer.load_state_dict(state)
 
 
 def rate_at(step: int, n_steps: int | None, progress: float, settings: OptimizerSettings) -> float:
@@ -65,11 +94,12 @@ def clip_gradients(model: nn.Module, max_norm: float) -> Tensor:
     )
 
 
-def take_step(optimizer: torch.optim.Optimizer, usable: Tensor) -> None:
-    """Follow the gradients if they are usable; only a GPU's own optimizer finds out unwatched."""
-    if optimizer.defaults.get("fused"):
-        # what GradScaler tells such optimizers: with it at 1, they leave everything as it is
-        optimizer.found_inf = (~usable).float()  # type: ignore[attr-defined]
-        optimizer.step()
-    elif usable:
-        optimizer.step()
+def take_step(optimizers: Sequence[torch.optim.Optimizer], usable: Tensor) -> None:
+    """Follow the gradients if they are usable; a CPU looks, a GPU's own optimizers find out."""
+    for optimizer in optimizers:
+        if usable.is_cuda and (isinstance(optimizer, Muon) or optimizer.defaults.get("fused")):
+            # what GradScaler tells such optimizers: with it at 1, they leave everything as it is
+            optimizer.found_inf = (~usable).float()  # type: ignore[attr-defined]
+            optimizer.step()
+        elif usable:
+            optimizer.step()

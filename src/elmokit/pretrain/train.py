@@ -29,7 +29,7 @@ from elmokit.pretrain.checkpoint import RunCheckpoint
 from elmokit.pretrain.evaluate import Evaluation, evaluate
 from elmokit.pretrain.feed import Feed, ModelBatch
 from elmokit.pretrain.model import PretrainModel, States
-from elmokit.pretrain.optimizer import clip_gradients, make_optimizer, rate_at, take_step
+from elmokit.pretrain.optimizer import clip_gradients, make_optimizers, rate_at, take_step
 from elmokit.pretrain.process import Process
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.reports import Reporter
@@ -86,7 +86,7 @@ class Trainer:
             self._runs = nn.parallel.DistributedDataParallel(
                 self.model, find_unused_parameters=rare
             )
-        self.optimizer = make_optimizer(self.model, recipe.optimizer)
+        self.optimizers = make_optimizers(self.model, recipe.optimizer)
         plan = make_batches(recipe, train, Share(process.rank, process.size))
         self._per_epoch = plan.n_batches(0)
         self._train = Feed(train, plan, base, recipe.softmax, settings.seed, device)
@@ -209,7 +209,7 @@ class Trainer:
         self.model.sampled = softmax.kind == "sampled" and done < softmax.full_from
         n_steps = self._n_steps() or self.progress.expected or None
         rate = rate_at(self.progress.step, n_steps, done, self.recipe.optimizer)
-        for group in self.optimizer.param_groups:
+        for group in (g for optimizer in self.optimizers for g in optimizer.param_groups):
             group["lr"] = rate
         if not batch.carried:
             self._states = None
@@ -224,11 +224,11 @@ class Trainer:
         each = self.process.sum(sums.detach()) / batch.total
         guess = math.log(len(self.vocabulary))
         usable = torch.isfinite(norm) & (each.mean() < _EXPLODED * guess)
-        take_step(self.optimizer, usable)
+        take_step(self.optimizers, usable)
         self._states = [(torch.where(usable, h, 0), torch.where(usable, c, 0)) for h, c in states]
         self._skipped = torch.where(usable, 0, self._skipped + 1)
         self._most_skipped = torch.maximum(self._most_skipped, self._skipped)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         if watch is not None:
             watch.mark("optimizer")
         self.progress.tokens += batch.total
@@ -252,7 +252,7 @@ class Trainer:
             return
         values = since.values() | {
             "epoch": self.progress.epoch + self.progress.batch / self._per_epoch,
-            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "learning_rate": self.optimizers[0].param_groups[0]["lr"],
             "done": self._done(),
         }
         if (busy := gpu_busy(self.process.device)) is not None:
@@ -292,11 +292,11 @@ class Trainer:
         self._saved_at = self.progress.seconds
         carried = self._states if self.recipe.batch.order != "sentences" else None
         skipped = int(self._skipped)
-        self._kept.save(self.model, self.optimizer, self.progress, skipped, carried)
+        self._kept.save(self.model, self.optimizers, self.progress, skipped, carried)
 
     def resume(self) -> None:
         """Go on from the last checkpoint."""
-        self.progress, skipped, self._states = self._kept.load(self.model, self.optimizer)
+        self.progress, skipped, self._states = self._kept.load(self.model, self.optimizers)
         self._skipped = self._skipped + skipped
         self._saved_at = self.progress.seconds
         if self.process.is_first:
