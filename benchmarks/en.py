@@ -122,7 +122,7 @@ def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:
     for name in SETS:
         texts = read_raganato(wsd / name / f"{name}.data.xml", wsd / name / f"{name}.gold.key.txt")
         found = evaluate(elmo, vectors, inventory, texts)
-        scores = (*found.layers, found.mix, found.around, found.combined or 0)
+        scores = (*found.layers, found.mix, found.around, found.all_hints or 0)
         shown = " | ".join(f"{x:.1f}" for x in scores)
         lines.append(f"| {name} | {found.n:,} | {found.first:.1f} | {shown} |")
     return lines

@@ -67,9 +67,6 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
         "AdamW 0.003": {},
         "AdamW 0.0015": {"optimizer": {"learning_rate": 0.0015}},
         "AdamW 0.006": {"optimizer": {"learning_rate": 0.006}},
-        "Muon 0.003": {"optimizer": {"name": "muon"}},
-        "Muon 0.006": {"optimizer": {"name": "muon", "learning_rate": 0.006}},
-        "Muon 0.012": {"optimizer": {"name": "muon", "learning_rate": 0.012}},
         "the paper's: Adagrad 0.2, clip 10, constant": {
             "optimizer": {
                 "name": "adagrad",

@@ -34,9 +34,15 @@ from pretraining import (
 )
 
 
-@pytest.mark.parametrize("order", ["sentences", "stream"])
-def test_resuming_gives_the_same_bits(text, tmp_path, order, monkeypatch):
-    settings = recipe(batch={"order": order, "steps": 8}, training={"epochs": 2, "save_every": 0.0})
+@pytest.mark.parametrize(
+    ("order", "optimizer"), [("sentences", "muon"), ("stream", "muon"), ("sentences", "adamw")]
+)
+def test_resuming_gives_the_same_bits(text, tmp_path, order, optimizer, monkeypatch):
+    settings = recipe(
+        batch={"order": order, "steps": 8},
+        optimizer={"name": optimizer},
+        training={"epochs": 2, "save_every": 0.0},
+    )
     run(text, tmp_path / "whole", settings)
     from elmokit.pretrain.train import Trainer
 

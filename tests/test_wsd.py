@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from elmokit import Elmo
 from elmokit.analysis.sense_vectors import (
     AROUND,
     MIX,
@@ -17,6 +18,7 @@ from elmokit.analysis.senses import TaggedSentence, Target, read_raganato, read_
 from elmokit.analysis.wordnet import WordNet
 from elmokit.analysis.wsd import evaluate
 from elmokit.errors import FormatError, InputError
+from pretraining import recipe
 
 SEMCOR = """<contextfile concordance=brown>
 <context filename=br-a01 paras=yes>
@@ -131,7 +133,7 @@ def test_nearest_average(tiny, senses, tmp_path):
     assert scores.layers == pytest.approx([100 / 3, 100, 100])
     assert scores.mix == scores.around == 100
     assert scores.first == pytest.approx(100 / 3)
-    assert (scores.n, scores.seen, scores.combined) == (3, 1, None)
+    assert (scores.n, scores.seen, scores.all_hints) == (3, 1, None)
     # a sentence not seen before
     new = sentence("a bank by the river", RIVER)
     cosines = (vectors.vectors * length_1(of_bank(tiny, new))).sum(-1)  # (senses, layers + 1)
@@ -159,6 +161,28 @@ def test_what_surrounds_a_phrase(tiny):
     np.testing.assert_allclose(first[-1, half:], behind[0, half:], atol=1e-6)
     np.testing.assert_allclose(whole[-1, :half], marks[0, :half], atol=1e-6)
     np.testing.assert_allclose(whole[-1, half:], marks[1, half:], atol=1e-6)
+
+
+def test_of_another_model_or_version(tiny):
+    vectors = SenseVectors.train(tiny, TRAIN)
+    vectors.check(tiny)
+    vectors.vectors = vectors.vectors[:, :-1]
+    with pytest.raises(InputError, match="made by another model, or by an earlier version"):
+        vectors.check(tiny)
+    with pytest.raises(InputError, match="made by another model, or by an earlier version"):
+        SenseVectors.train(tiny, TRAIN).check(Elmo.random("small", device="cpu"))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "transformer"])
+def test_one_direction(kind):
+    """All there is around a word is what was read before it."""
+    context = {"kind": kind, "projection_dim": 8, "cell_dim": 16, "n_heads": 2}
+    config = recipe(model={"context": context | {"bidirectional": False}}).model
+    elmo = Elmo.random(config, device="cpu")
+    (_, found), *_ = target_vectors(elmo, TRAIN)
+    before = TRAIN[0].tokens[: TRAIN[0].targets[0].start]
+    (top,) = elmo.encode([before], "top")
+    np.testing.assert_allclose(found[AROUND], top[-1], atol=1e-5)
 
 
 def test_stored(tiny, tmp_path):
@@ -224,7 +248,7 @@ def test_combined(tiny, wordnet_folder):
     scores = evaluate(tiny, vectors, WordNet(wordnet_folder), TRAIN)
     found = [vectors.likeliest(of_bank(tiny, s), [RIVER, MONEY], {})[0] for s in TRAIN]
     right = [key in s.targets[0].keys for key, s in zip(found, TRAIN, strict=True)]
-    assert scores.combined == pytest.approx(100 * sum(right) / 3)
+    assert scores.all_hints == pytest.approx(100 * sum(right) / 3)
 
 
 def test_glosses(tiny, wordnet_folder):
@@ -249,7 +273,7 @@ def test_several_right_senses_and_unknown_words(tiny, senses):
 def test_first_sense_where_nothing_was_seen(tiny, senses):
     vectors = SenseVectors.train(tiny, [sentence("a bank", "other%1:00:00::")], keep=True)
     scores = evaluate(tiny, vectors, senses, [sentence("the bank", RIVER)])
-    assert [scores.first, *scores.layers, scores.mix, scores.around, scores.combined] == [100] * 7
+    assert [scores.first, *scores.layers, scores.mix, scores.around, scores.all_hints] == [100] * 7
     assert scores.seen == 0
     with pytest.raises(InputError, match="no word of the text has a sense"):
         SenseVectors.train(tiny, [])
@@ -309,7 +333,8 @@ def test_commands(cli, tiny_folder, wordnet_folder, tmp_path):
     (row,) = json.loads((tmp_path / "scores.json").read_text())["rows"]
     assert row["F1"] == "a"
     assert row["words"] == 2
-    assert set(row) > {"first sense", "token layer", "LSTM layer 2", "mix", "all hints"}
+    assert {"first sense", "token layer", "LSTM layer 2", "mix", "around it"} < set(row)
+    assert "all hints" in row
     assert (tmp_path / "scores.png").stat().st_size > 5000
     done = cli(
         "wsd", "tag", senses, "They sat on the river banks .", "--wordnet", wordnet_folder,

@@ -29,7 +29,7 @@ from elmokit.progress import DelayedProgress
 
 Vectors = npt.NDArray[np.float32]
 
-AROUND, MIX = -1, -2
+AROUND, MIX = -1, None
 """Instead of a layer: what surrounds the word, in the top layer; or all layers of the word itself
 side by side, so that the cosine is the mean of the layers' cosines."""
 
@@ -46,7 +46,8 @@ _SAME = 1e-4  # cosines less apart are alike: in the token layer only rounding t
 class Combination:
     """How hints to a sense are added up.
 
-    The numbers are those that were best on SemEval-2007, which is commonly used for such choices.
+    Chosen on SemEval-2007, as is common, for the word's own vectors; only what the average counts
+    was chosen again, when those around the word came to them.
     """
 
     k: int = 10
@@ -114,7 +115,7 @@ class SenseVectors:
         )
 
     def nearest(
-        self, vector: Vectors, candidates: Sequence[str], layer: int
+        self, vector: Vectors, candidates: Sequence[str], layer: int | None
     ) -> tuple[str, float] | None:
         """The candidate whose average is nearest, and its cosine; None if none was seen.
 
@@ -126,7 +127,7 @@ class SenseVectors:
         known, rows = self._known(candidates)
         if not known:
             return None
-        chosen = [*range(len(vector) - 1)] if layer == MIX else [layer]
+        chosen = [*range(len(vector) - 1)] if layer is MIX else [layer]
         averages = self.vectors[rows][:, chosen]
         cosines = (averages * unit(vector[chosen])).sum((1, 2)) / averages.shape[1]
         best = _first_of_best(cosines)
@@ -151,7 +152,8 @@ class SenseVectors:
         known, rows = self._known(candidates)
         if not known or self.occurrences is None:
             return None
-        top, around = unit(vector[-2:])
+        both = unit(vector[-2:])
+        top, around = both
         parts = [slice(self._end[row] - self.counts[row], self._end[row]) for row in rows]
         seen = np.concatenate([self.occurrences[part] for part in parts])
         cosines = seen.astype(np.float32) @ around
@@ -159,7 +161,7 @@ class SenseVectors:
         nearest = np.argsort(-cosines, kind="stable")[: how.k]
         weights = np.exp(how.sharpness * (cosines[nearest] - 1))
         votes = np.bincount(owners[nearest], weights, len(rows)) / max(weights.sum(), 1e-30)
-        averages = (self.vectors[rows, -2:] * [top, around]).sum((1, 2)) / 2
+        averages = (self.vectors[rows, -2:] * both).sum((1, 2)) / 2
         scores = votes + how.average * averages
         if all(key in glosses for key in known):  # else those without one were worse off
             scores += how.gloss * (np.stack([glosses[key] for key in known]) @ top)
@@ -176,8 +178,8 @@ class SenseVectors:
         same_shape = self.vectors.shape[1:] == (elmo.n_layers + 1, elmo.dim)
         if self.model != elmo.checkpoint().checksum() or not same_shape:
             raise InputError(
-                "the sense vectors were made by another model; give that one with --model, or make "
-                "new ones with elmokit wsd train"
+                "the sense vectors were made by another model, or by an earlier version; give that "
+                "model with --model, or make new ones with elmokit wsd train"
             )
 
     def save(self, path: Path) -> None:

@@ -45,7 +45,7 @@ class WsdScores:
     """Likewise, by the mean of the layers' cosines."""
     around: float
     """Likewise, by what surrounds the word in the top layer."""
-    combined: float | None
+    all_hints: float | None
     """F1 of all hints together; None where the occurrences were not kept."""
 
 
@@ -71,7 +71,7 @@ def evaluate(
         answers = [first if one is None else one[0] for one in found]
         right += [answer in target.keys for answer in [*answers, first]]
         seen += found[0] is not None
-    *by_layer, mix, around, combined, first_sense = (100 * right / len(asked)).tolist()
+    *by_layer, mix, around, all_hints, first_sense = (100 * right / len(asked)).tolist()
     return WsdScores(
         n=len(asked),
         seen=seen / len(asked),
@@ -79,7 +79,7 @@ def evaluate(
         layers=by_layer,
         mix=mix,
         around=around,
-        combined=combined if kept else None,
+        all_hints=all_hints if kept else None,
     )
 
 
@@ -91,12 +91,12 @@ def wsd_report(scores: dict[str, WsdScores], layers: Sequence[str]) -> Report:
         layers: Their names.
     """
     methods = ["first sense", *layers, "mix", "around it"]
-    kept = all(score.combined is not None for score in scores.values())
+    kept = all(score.all_hints is not None for score in scores.values())
     if kept:
         methods.append("all hints")
     rows: list[list[Value]] = []
     for name, score in scores.items():
-        values = [score.first, *score.layers, score.mix, score.around, score.combined]
+        values = [score.first, *score.layers, score.mix, score.around, score.all_hints]
         rows.append([name, score.n, 100 * score.seen, *values[: len(methods)]])
 
     def draw(figure: Figure) -> None:

@@ -119,7 +119,11 @@ def tag(
         Path | None, typer.Option(help="Write OUT.json and OUT.csv.", callback=check_numbers)
     ] = None,
 ) -> None:
-    """Print the sense of every word that WordNet has."""
+    """Print the sense of every word that WordNet has.
+
+    By all hints if the occurrences were kept, else by the nearest average of what surrounds a word;
+    the cosine is to that average.
+    """
     from elmokit.analysis.report import Report
     from elmokit.analysis.sense_vectors import SenseVectors
     from elmokit.analysis.wordnet import WordNet

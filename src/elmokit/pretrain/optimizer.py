@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,16 +13,14 @@ from elmokit.pretrain.muon import Muon
 from elmokit.pretrain.recipe import OptimizerSettings
 
 _LOWEST = 0.01  # of the highest rate, at the end of a cosine
-_OUTER = re.compile(r"embedding|^softmax\.")  # what reads words, and what tells them
-_LARGEST = 1024  # smaller side of a matrix for Muon; beyond, a step on a CPU takes longer for it
 
 
 def make_optimizers(model: nn.Module, settings: OptimizerSettings) -> list[torch.optim.Optimizer]:
     """The optimizers of a model, each of some of its parameters.
 
-    Muon is for matrices between hidden layers: neither embeddings nor the softmax, nor any that are
-    large on both sides, for which it takes too long. Of what is left to AdamW, biases and
-    embeddings are not pulled towards zero.
+    Muon is for matrices between hidden layers: neither embeddings, of which a step changes some
+    rows alone, nor the softmax. Of what is left to AdamW, biases and embeddings are not pulled
+    towards zero.
     """
     if settings.name == "adagrad":
         return [
@@ -39,14 +36,14 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings) -> list[torch
         names = [
             name
             for name, p in named.items()
-            if p.dim() == 2 and min(p.shape) <= _LARGEST and not _OUTER.search(name)
+            if p.dim() == 2 and not _is_embedding(name) and not name.startswith("softmax.")
         ]
         matrices = [named.pop(name) for name in names]
         optimizers.append(
             Muon(matrices, settings.learning_rate, settings.momentum, settings.weight_decay)
         )
-    kept_small = [p for name, p in named.items() if p.dim() > 1 and "embedding" not in name]
-    others = [p for name, p in named.items() if p.dim() <= 1 or "embedding" in name]
+    kept_small = [p for name, p in named.items() if p.dim() > 1 and not _is_embedding(name)]
+    others = [p for name, p in named.items() if p.dim() <= 1 or _is_embedding(name)]
     adamw = torch.optim.AdamW(
         [
             {"params": kept_small, "weight_decay": settings.weight_decay},
@@ -57,6 +54,10 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings) -> list[torch
         fused=others[0].is_cuda,
     )
     return [*optimizers, adamw]
+
+
+def _is_embedding(name: str) -> bool:
+    return "embedding" in name
 
 
 def load_optimizers(
@@ -95,7 +96,7 @@ def clip_gradients(model: nn.Module, max_norm: float) -> Tensor:
 
 
 def take_step(optimizers: Sequence[torch.optim.Optimizer], usable: Tensor) -> None:
-    """Follow the gradients if they are usable; a CPU looks, a GPU's own optimizers find out."""
+    """Follow the gradients if they are usable; on a GPU, those that can find out themselves."""
     for optimizer in optimizers:
         if usable.is_cuda and (isinstance(optimizer, Muon) or optimizer.defaults.get("fused")):
             # what GradScaler tells such optimizers: with it at 1, they leave everything as it is

@@ -122,8 +122,8 @@ class OptimizerSettings:
     """How the weights follow the gradients."""
 
     name: str = "muon"
-    """muon, for the matrices of LSTMs and transformers, with adamw for all else; adamw alone; or
-    adagrad."""
+    """muon, for all matrices but embeddings and the softmax, with adamw for these and the rest;
+    adamw alone; or adagrad."""
     learning_rate: float = 0.01
     """The highest; adamw alone wants a fifth to a half of what muon does."""
     warmup: int = 300
