@@ -260,7 +260,7 @@ def target_vectors(
 
     First those of each layer, the mean over its tokens; then the top layer's on either side of it.
     """
-    half = elmo.dim // 2 if elmo.config.context.bidirectional else elmo.dim
+    half = elmo.config.context.projection_dim  # the forward half; all there is of one direction
     with DelayedProgress("reading tagged text", len(sentences), "sentences") as bar:
         for start in range(0, len(sentences), _AT_ONCE):
             some = sentences[start : start + _AT_ONCE]
