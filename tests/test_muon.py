@@ -128,7 +128,7 @@ def test_what_it_is_for(kind, ends, device):
     encoder = replace(config.token_encoder, word_dim=4, n_words=30)
     config = replace(config, token_encoder=encoder, vocabulary_size=30)
     model = PretrainModel(config, SoftmaxSettings(), 0.0).to(device)
-    muon, adamw = make_optimizers(model, OptimizerSettings())
+    muon, adamw = make_optimizers(model, OptimizerSettings(), 0.01)
     names = {id(p): name for name, p in model.named_parameters()}
     found = {names[id(p)] for g in muon.param_groups for p in g["params"]}
     stacks = [f"bilm.{way}_layers.{k}." for way in ("forward", "backward") for k in range(2)]

@@ -93,6 +93,23 @@ def test_the_rate_of_a_run_that_time_ends(text, tmp_path):
     assert len(rates) / 5 < expected < 5 * len(rates)  # other processes may take the time
 
 
+def test_the_rate_that_suits_a_model(text, tmp_path):
+    """The wider the cells, the lower, whatever else is changed before or after; one set stays."""
+
+    def highest(**optimizer):
+        return Recipe.from_dict({"optimizer": optimizer}).highest_rate
+
+    assert highest() == highest(name="adamw") == pytest.approx(0.00547, rel=1e-3)
+    assert highest(name="adagrad") == 0.2
+    assert highest(name="adagrad", learning_rate=0.3) == highest(learning_rate=0.3) == 0.3
+    original = Recipe().changed({"model": {"size": "original"}})
+    assert Recipe.from_dict(original.to_dict()).highest_rate == pytest.approx(0.175 / 64)
+    settings = recipe(training={"epochs": 0.5}, optimizer={"warmup": 0, "schedule": "constant"})
+    run(text, tmp_path / "run", settings.changed({"optimizer": {"learning_rate": None}}))
+    rates = {r["learning_rate"] for r in reports(tmp_path / "run") if r["kind"] == "training"}
+    assert rates == {0.175 / math.sqrt(settings.model.context.cell_dim)}
+
+
 def test_how_busy_the_gpu_is(text, tmp_path, monkeypatch):
     """It is told where it is known, and where it is not, nothing happens."""
     device = torch.device("cuda")

@@ -15,7 +15,9 @@ from elmokit.pretrain.recipe import OptimizerSettings
 _LOWEST = 0.01  # of the highest rate, at the end of a cosine
 
 
-def make_optimizers(model: nn.Module, settings: OptimizerSettings) -> list[torch.optim.Optimizer]:
+def make_optimizers(
+    model: nn.Module, settings: OptimizerSettings, rate: float
+) -> list[torch.optim.Optimizer]:
     """The optimizers of a model, each of some of its parameters.
 
     Muon is for matrices between hidden layers: neither embeddings, of which a step changes some
@@ -26,7 +28,7 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings) -> list[torch
         return [
             torch.optim.Adagrad(
                 model.parameters(),
-                settings.learning_rate,
+                rate,
                 initial_accumulator_value=settings.accumulator,
             )
         ]
@@ -39,9 +41,7 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings) -> list[torch
             if p.dim() == 2 and not _is_embedding(name) and not name.startswith("softmax.")
         ]
         matrices = [named.pop(name) for name in names]
-        optimizers.append(
-            Muon(matrices, settings.learning_rate, settings.momentum, settings.weight_decay)
-        )
+        optimizers.append(Muon(matrices, rate, settings.momentum, settings.weight_decay))
     kept_small = [p for name, p in named.items() if p.dim() > 1 and not _is_embedding(name)]
     others = [p for name, p in named.items() if p.dim() <= 1 or _is_embedding(name)]
     adamw = torch.optim.AdamW(
@@ -49,7 +49,7 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings) -> list[torch
             {"params": kept_small, "weight_decay": settings.weight_decay},
             {"params": others, "weight_decay": 0.0},
         ],
-        settings.learning_rate,
+        rate,
         settings.betas,
         fused=others[0].is_cuda,
     )
@@ -70,7 +70,9 @@ def load_optimizers(
         optimizer.load_state_dict(state)
 
 
-def rate_at(step: int, n_steps: int | None, progress: float, settings: OptimizerSettings) -> float:
+def rate_at(
+    step: int, n_steps: int | None, progress: float, highest: float, settings: OptimizerSettings
+) -> float:
     """The learning rate.
 
     Args:
@@ -78,10 +80,11 @@ def rate_at(step: int, n_steps: int | None, progress: float, settings: Optimizer
         n_steps: Steps of the whole run, where they are known or can be guessed.
         progress: The share of the run that is done, 0 to 1; by the clock where that ends it. The
             rate must not rise by the clock, as the first steps take long and are few.
-        settings: Where from and where to.
+        highest: Where the rate rises to.
+        settings: How it rises and falls.
     """
     warmup = settings.warmup if n_steps is None else min(settings.warmup, n_steps // 10)
-    rate = settings.learning_rate * min(1.0, step / max(1, warmup))
+    rate = highest * min(1.0, step / max(1, warmup))
     if settings.schedule == "constant":
         return rate
     share = 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))

@@ -86,7 +86,7 @@ class Trainer:
             self._runs = nn.parallel.DistributedDataParallel(
                 self.model, find_unused_parameters=rare
             )
-        self.optimizers = make_optimizers(self.model, recipe.optimizer)
+        self.optimizers = make_optimizers(self.model, recipe.optimizer, recipe.highest_rate)
         plan = make_batches(recipe, train, Share(process.rank, process.size))
         self._per_epoch = plan.n_batches(0)
         self._train = Feed(train, plan, base, recipe.softmax, settings.seed, device)
@@ -208,7 +208,9 @@ class Trainer:
         softmax = self.recipe.softmax
         self.model.sampled = softmax.kind == "sampled" and done < softmax.full_from
         n_steps = self._n_steps() or self.progress.expected or None
-        rate = rate_at(self.progress.step, n_steps, done, self.recipe.optimizer)
+        rate = rate_at(
+            self.progress.step, n_steps, done, self.recipe.highest_rate, self.recipe.optimizer
+        )
         for group in (g for optimizer in self.optimizers for g in optimizer.param_groups):
             group["lr"] = rate
         if not batch.carried:
@@ -242,7 +244,7 @@ class Trainer:
                 f"guessing, {int(self._most_skipped)} times in a row, up to step "
                 f"{self.progress.step}; the last good checkpoint is {self.folder.checkpoint}: use "
                 "--resume with a lower learning rate, as --set optimizer.learning_rate="
-                f"{self.recipe.optimizer.learning_rate / 4:g}"
+                f"{self.recipe.highest_rate / 4:g}"
             )
 
     # Looking
