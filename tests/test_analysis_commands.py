@@ -182,6 +182,13 @@ def test_layers_are_called_what_they_are(tiny):
     assert layer_names(other) == ["token layer", "transformer layer 1"]
 
 
+def test_names_stay_whole_among_many_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(["F1", *["LSTM layer 1"] * 9], [["semeval2007", *["67.2"] * 9]])
+    shown = capsys.readouterr().out
+    assert ["semeval2007", *["67.2"] * 9] in [line.split() for line in shown.splitlines()]
+
+
 def test_tables_cut_nothing(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     words = ["a-very-long-name-of-a-test-set", "another-long-word-in-a-column"]

@@ -149,10 +149,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     from rich.console import Console
     from rich.table import Table
 
-    padding = (0, 1) if len(columns) < 9 else 0  # many columns need the room
-    table = Table(title=title or None, box=SIMPLE, title_justify="left", padding=padding)
+    many = len(columns) > 8  # they need the room
+    table = Table(title=title or None, box=SIMPLE, title_justify="left", padding=(0, not many))
     for number, name in enumerate(columns):
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
+        heading = name.replace(" ", "\n") if many else name
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
