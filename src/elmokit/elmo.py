@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -15,10 +12,11 @@ import numpy.typing as npt
 import torch
 
 from elmokit.config import MixConfig, ModelConfig, published_size
-from elmokit.devices import choose_device, to_device
+from elmokit.devices import choose_device
 from elmokit.errors import ConfigError, InputError, UnsupportedModelError
 from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, native, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.inference.arrays import Array, Arrays
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.pooling import check_pooling, pool, tokens_of_span
@@ -34,11 +32,9 @@ from elmokit.text.vocabulary import Vocabulary
 
 Text = str | Sequence[str]
 """A raw string, or one already split into tokens."""
-Array = npt.NDArray[Any]
 State = str | BiLMState | CarriedState
 """What every sentence starts from: "zero", "warm", a fixed state, or a carried one."""
 
-_COPY_THREADS = min(8, os.cpu_count() or 1)
 _WARM_UP = [["."]] * 8  # repeating a sentence, the state settles within a few rounds
 
 
@@ -527,14 +523,14 @@ class Elmo:
         kind = torch.float16 if _float_type(dtype) == np.float16 else torch.float32
 
         @torch.inference_mode()
-        def to_arrays(batch: BatchResult) -> _Arrays:
+        def to_arrays(batch: BatchResult) -> Arrays:
             chosen = choice.apply(batch.layers, self.mix).to(kind)
-            return _Arrays(batch.indices, batch.lengths, chosen, choice.stacked, marks)
+            return Arrays(batch.indices, batch.lengths, chosen, choice.stacked, marks)
 
         results = self._engine.run(
             sentences, to_arrays, choice.upto, self._start(state), batch_size
         )
-        before: _Arrays | None = None
+        before: Arrays | None = None
         for arrays in results:  # a GPU has begun the next batch before the one before is taken
             if before is not None:
                 yield before.take()
@@ -571,61 +567,6 @@ class Elmo:
                 "had"
             )
         return self._lm
-
-
-class _Arrays:
-    """Vectors of a batch on their way to numpy.
-
-    From a GPU, only real tokens are copied, and nobody waits for it until they are taken.
-    """
-
-    def __init__(
-        self,
-        indices: list[int],
-        lengths: list[int],
-        layers: torch.Tensor,
-        stacked: bool,
-        marks: bool,
-    ) -> None:
-        """Begin with layers (K, B, T, D): mark, tokens, mark, padding."""
-        self._indices, self._stacked = indices, stacked
-        self._first = 0 if marks else 1
-        self._lengths = [n + 2 for n in lengths] if marks else lengths
-        self._layers = layers if layers.device.type in ("cpu", "cuda") else layers.cpu()
-        self._copied = None
-        if layers.device.type == "cuda":
-            places = np.arange(layers.shape[2]) - self._first
-            index = np.flatnonzero((places >= 0) & (places < np.array(self._lengths)[:, None]))
-            real = layers.flatten(1, 2).index_select(
-                1, to_device(torch.from_numpy(index), layers.device)
-            )
-            self._layers = real.to("cpu", non_blocking=True)  # (K, tokens, D)
-            self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._copied.record(torch.cuda.current_stream(layers.device))
-
-    def take(self) -> list[tuple[int, Array]]:
-        """(index, array) of every sentence.
-
-        Copies, as a view would keep the whole batch alive.
-        """
-        if self._copied is None:
-            array = self._layers.numpy() if self._stacked else self._layers[0].numpy()
-            first = self._first
-            arrays = [
-                array[..., row, first : first + n, :].copy() for row, n in enumerate(self._lengths)
-            ]
-        else:
-            self._copied.synchronize()
-            array = self._layers.numpy() if self._stacked else self._layers[0].numpy()
-            ends = np.cumsum(self._lengths)
-            parts = [slice(end - n, end) for n, end in zip(self._lengths, ends, strict=True)]
-            share = -(-len(parts) // _COPY_THREADS)
-            shares = [parts[i : i + share] for i in range(0, len(parts), share)]
-            # fresh memory is the slowest part of it, and several threads get more of that
-            with ThreadPoolExecutor(_COPY_THREADS) as pool:
-                copied = pool.map(lambda some: [array[..., p, :].copy() for p in some], shares)
-                arrays = list(itertools.chain.from_iterable(copied))
-        return list(zip(self._indices, arrays, strict=True))
 
 
 def _fill(module: torch.nn.Module, tensors: dict[str, torch.Tensor], prefix: str) -> None:
