@@ -543,21 +543,21 @@ def test_broken_native(tiny, tmp_path):
     with pytest.raises(ShapeError, match=r"backward_layers.0.bias of shape \(100,\).*\(96,\)"):
         Elmo.load(with_config(lambda c: c["context"].update(cell_dim=25)))
     for section, key, value, message in [
-        ("context", "n_layers", "two", "context.n_layers must be int, not 'two'"),
-        ("context", "n_layers", 2.0, "context.n_layers must be int, not 2.0"),
-        ("context", "skip_connections", "false", "must be bool, not 'false'"),
-        ("context", "forget_bias", "1", "must be float, not '1'"),
+        ("context", "n_layers", "two", "context.n_layers must be a whole number, not 'two'"),
+        ("context", "n_layers", 2.0, "context.n_layers must be a whole number, not 2.0"),
+        ("context", "skip_connections", "false", "must be true or false, not 'false'"),
+        ("context", "forget_bias", "1", "must be a number, not '1'"),
         ("token_encoder", "filters", "x", "token_encoder.filters must be"),
         ("token_encoder", "filters", [[1]], "token_encoder.filters must be"),
         ("token_encoder", "n_characters", 100, "261 with the alphabet utf8, not 100"),
-        ("mix", "weights", ["a"], "mix.weights must be float, not 'a'"),
-        ("mix", "gamma", "x", "mix.gamma must be float"),
+        ("mix", "weights", ["a"], "mix.weights must be a number, not 'a'"),
+        ("mix", "gamma", "x", "mix.gamma must be a number"),
     ]:
         with pytest.raises(FormatError, match=message):
             Elmo.load(with_config(lambda c, s=section, k=key, v=value: c[s].update({k: v})))
     with pytest.raises(FormatError, match="context must be an object, not None"):
         Elmo.load(with_config(lambda c: c.update(context=None)))
-    with pytest.raises(FormatError, match="config.tokenizer must be str, not 5"):
+    with pytest.raises(FormatError, match="config.tokenizer must be text, not 5"):
         Elmo.load(with_config(lambda c: c.update(tokenizer=5)))
     with pytest.raises(ShapeError, match=r"no weights .*forward_layers\.2"):
         Elmo.load(with_config(lambda c: c["context"].update(n_layers=3)))

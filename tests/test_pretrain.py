@@ -25,9 +25,9 @@ from elmokit.nn import BiLM
 from elmokit.nn.softmax import make_softmax
 from elmokit.pretrain import losses, start, train
 from elmokit.pretrain.from_model import token_vectors, with_words
-from elmokit.pretrain.recipe import Recipe, SoftmaxSettings
+from elmokit.pretrain.recipe import OptimizerSettings, Recipe, SoftmaxSettings
 from elmokit.pretrain.reports import draw_training
-from elmokit.pretrain.run_folder import Start
+from elmokit.pretrain.run_folder import RunFolder, Start
 from elmokit.pretrain.score import evaluate_model
 from elmokit.pretrain.start import pretrain
 from elmokit.pretrain.stopwatch import gpu_busy
@@ -94,20 +94,27 @@ def test_the_rate_of_a_run_that_time_ends(text, tmp_path):
 
 
 def test_the_rate_that_suits_a_model(text, tmp_path):
-    """The wider the cells, the lower, whatever else is changed before or after; one set stays."""
+    """The wider the cells, the lower; one that is set stays."""
 
-    def highest(**optimizer):
-        return Recipe.from_dict({"optimizer": optimizer}).highest_rate
+    def rate(cell_dim, **settings):
+        return OptimizerSettings(**settings).for_width(cell_dim).learning_rate
 
-    assert highest() == highest(name="adamw") == pytest.approx(0.00547, rel=1e-3)
-    assert highest(name="adagrad") == 0.2
-    assert highest(name="adagrad", learning_rate=0.3) == highest(learning_rate=0.3) == 0.3
-    original = Recipe().changed({"model": {"size": "original"}})
-    assert Recipe.from_dict(original.to_dict()).highest_rate == pytest.approx(0.175 / 64)
-    settings = recipe(training={"epochs": 0.5}, optimizer={"warmup": 0, "schedule": "constant"})
-    run(text, tmp_path / "run", settings.changed({"optimizer": {"learning_rate": None}}))
-    rates = {r["learning_rate"] for r in reports(tmp_path / "run") if r["kind"] == "training"}
-    assert rates == {0.175 / math.sqrt(settings.model.context.cell_dim)}
+    assert rate(4096) == rate(4096, name="adamw") == rate(1024) / 2 == 0.175 / 64
+    assert rate(1024, name="adagrad") == 0.2
+    assert rate(1024, name="adagrad", learning_rate=0.3) == rate(4096, learning_rate=0.3) == 0.3
+    assert Recipe().changed({"model": {"size": "original"}}).optimizer.learning_rate is None
+    own = 0.175 / math.sqrt(SMALL["model"]["context"]["cell_dim"])
+    settings = recipe(
+        training={"epochs": 0.5},
+        optimizer={"learning_rate": None, "warmup": 0, "schedule": "constant"},
+    )
+    run(text, tmp_path / "run", settings)
+    wide = settings.changed({"model": {"context": {"cell_dim": 512}}})  # the model's sizes count
+    run(text, tmp_path / "on", wide, init_from=str(tmp_path / "run" / "best"))
+    run(text, tmp_path / "on", wide.changed({"training": {"epochs": 1}}), resume=True)
+    for folder in (tmp_path / "run", tmp_path / "on"):
+        assert {r["learning_rate"] for r in reports(folder) if r["kind"] == "training"} == {own}
+        assert RunFolder(folder).recipe().optimizer.learning_rate == own
 
 
 def test_how_busy_the_gpu_is(text, tmp_path, monkeypatch):

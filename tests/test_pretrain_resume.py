@@ -210,6 +210,36 @@ def test_steps_that_must_not_be_taken(text, tmp_path, monkeypatch):
     assert all(t.isfinite().all() for t in state["model"].values())
 
 
+def test_gradients_that_jump(text, tmp_path, monkeypatch):
+    """A step whose gradient is far larger than before is left out, as clipping stops no Muon."""
+    from elmokit.pretrain import train
+
+    clip, norms, weights_before = train.clip_gradients, [], {}
+
+    def jumping(model, max_norm):
+        norm = clip(model, max_norm)
+        norms.append(norm)
+        if len(norms) == 12:
+            weights_before.update({k: v.clone() for k, v in model.state_dict().items()})
+        if len(norms) == 13:  # the step before was left out
+            assert all(torch.equal(v, weights_before[k]) for k, v in model.state_dict().items())
+        return norm * (1000 if len(norms) in (12, 20) else 1)
+
+    monkeypatch.setattr(train, "clip_gradients", jumping)
+    run(text, tmp_path / "run", recipe(training={"epochs": 2}))
+    assert len(norms) > 20
+    assert sum(r["skipped"] for r in reports(tmp_path / "run") if r["kind"] == "training") == 2
+    norms.clear()
+
+    def exploding(model, max_norm):
+        norms.append(clip(model, max_norm))
+        return norms[-1] * (1 if len(norms) < 10 else 1000)
+
+    monkeypatch.setattr(train, "clip_gradients", exploding)
+    with pytest.raises(TrainingError, match="100 times as large .* 10 times in a row"):
+        run(text, tmp_path / "other", recipe(training={"epochs": 2}))
+
+
 def learning_rates(out):
     return [r["learning_rate"] for r in reports(out) if r["kind"] == "training"]
 

@@ -288,8 +288,17 @@ def _typed(value: Any, wanted: Any, name: str) -> Any:
                 return float(value)
         elif isinstance(option, type) and type(value) is option:
             return value
-    shown = str(wanted) if len(options) > 1 or get_origin(wanted) else wanted.__name__
-    raise ConfigError(f"{name} must be {shown}, not {value!r}")
+    raise ConfigError(f"{name} must be {' or '.join(map(_in_words, options))}, not {value!r}")
+
+
+def _in_words(kind: Any) -> str:
+    """What a type asks for, for those who write no Python."""
+    if get_origin(kind) is tuple:
+        inner = get_args(kind)
+        n = "" if inner[-1] is Ellipsis else f" of {len(inner)}"
+        return f"a list{n}, each {_in_words(inner[0])}"
+    words = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
+    return words.get(kind, "left out")
 
 
 def check_rules(name: str, rules: list[tuple[bool, str, str]], config: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -55,8 +56,8 @@ class Checkpoint:
         """Parameters without the softmax, and without the rows of zeros for padding."""
         encoder = self.config.token_encoder
         padding = encoder.character_dim + encoder.word_dim
-        sizes = (t.numel() for name, t in self.tensors.items() if not name.startswith(SOFTMAX))
-        return sum(sizes) - padding
+        shapes = self.expected_shapes().items()
+        return sum(math.prod(s) for name, s in shapes if not name.startswith(SOFTMAX)) - padding
 
     def expected_shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every tensor the config calls for."""

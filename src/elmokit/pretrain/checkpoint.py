@@ -37,7 +37,7 @@ class RunCheckpoint:
         model: nn.Module,
         optimizers: Sequence[torch.optim.Optimizer],
         progress: Progress,
-        skipped: int,
+        watched: dict[str, float],
         states: States | None,
     ) -> None:
         """Write what every process needs in one file.
@@ -46,7 +46,8 @@ class RunCheckpoint:
             model: Its weights.
             optimizers: What they remember.
             progress: Where the run stands.
-            skipped: Steps in a row that were not taken.
+            watched: What steps are judged by: how many in a row were not taken, and the usual norm
+                of the gradients.
             states: What this process's next batch starts from, where it is carried.
         """
         processes = self._process.gather(self._own_state(states))
@@ -56,7 +57,7 @@ class RunCheckpoint:
                     "model": model.state_dict(),
                     "optimizers": [optimizer.state_dict() for optimizer in optimizers],
                     "progress": asdict(progress),
-                    "skipped": skipped,
+                    "watched": watched,
                     "texts": self._texts,
                     "processes": processes,
                 }
@@ -73,11 +74,11 @@ class RunCheckpoint:
 
     def load(
         self, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]
-    ) -> tuple[Progress, int, States | None]:
+    ) -> tuple[Progress, dict[str, float], States | None]:
         """Take over weights, memory and random numbers.
 
         Returns:
-            Where the run stood, steps in a row not taken, and this process's carried states.
+            Where the run stood, what steps are judged by, and this process's carried states.
         """
         state, device = self._folder.load(), self._process.device
         self._check_same(state)
@@ -85,7 +86,7 @@ class RunCheckpoint:
             own = state["processes"][self._process.rank]
             model.load_state_dict(state["model"])
             load_optimizers(optimizers, state["optimizers"])
-            progress, skipped = Progress(**state["progress"]), int(state["skipped"])
+            progress, watched = Progress(**state["progress"]), dict(state["watched"])
             states = own["states"] and [(h.to(device), c.to(device)) for h, c in own["states"]]
             torch.set_rng_state(own["rng"])
             if own["cuda_rng"] is not None and device.type == "cuda":
@@ -95,7 +96,7 @@ class RunCheckpoint:
             raise FormatError(
                 f"the checkpoint {self._folder.checkpoint} does not fit this run: {reason}"
             ) from error
-        return progress, skipped, states
+        return progress, watched, states
 
     def _check_same(self, state: dict[str, Any]) -> None:
         """Raise where text or processes are not those of a checkpoint."""

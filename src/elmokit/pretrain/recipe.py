@@ -26,6 +26,8 @@ from elmokit.config import (
 from elmokit.errors import ConfigError
 from elmokit.text.tokenizers import TOKENIZERS
 
+_RATE_OF_ONE_CELL, _ADAGRAD_RATE = 0.175, 0.2
+
 
 @dataclass(frozen=True)
 class TextSettings:
@@ -125,9 +127,8 @@ class OptimizerSettings:
     """muon, for all matrices but embeddings and the softmax, with adamw for these and the rest;
     adamw alone; or adagrad."""
     learning_rate: float | None = None
-    """The highest; None for 0.2 with adagrad, else 0.175 / √cell_dim: 0.0055 for small and 0.0027
-    for original. A wide model at the rate of a narrow one learns well for a thousand steps, and
-    falls apart then."""
+    """The highest; None for what suits the optimizer and the model's width, which
+    :meth:`for_width` fills in."""
     warmup: int = 300
     """Steps over which the rate rises from nothing; a tenth of all steps if that is fewer. With
     minutes, the first twenty tell how many there will be."""
@@ -165,6 +166,19 @@ class OptimizerSettings:
             ],
             self,
         )
+
+    def for_width(self, cell_dim: int) -> OptimizerSettings:
+        """These settings with a learning rate: the one set, or one for so many cells.
+
+        A step of Muon changes the gates' matrix (4H, P) by 0.2 · √(4H) · rate in every direction
+        (see muon.py), 0.07 by this rule, at which a model of 1,920 cells was trained well. At 0.175
+        it learned well for 1,800 steps, and fell apart then. For AdamW alone the rule is near to
+        what was best for 256 and for 2,048 cells.
+        """
+        if self.learning_rate is not None:
+            return self
+        rate = _ADAGRAD_RATE if self.name == "adagrad" else _RATE_OF_ONE_CELL / math.sqrt(cell_dim)
+        return dataclasses.replace(self, learning_rate=rate)
 
 
 @dataclass(frozen=True)
@@ -232,15 +246,6 @@ class Recipe:
                 "vectors of whole words, choose model.encoder=words"
             )
         mistakes.report()
-
-    @property
-    def highest_rate(self) -> float:
-        """The learning rate at its highest: the one set, or what suits optimizer and width."""
-        if self.optimizer.learning_rate is not None:
-            return self.optimizer.learning_rate
-        if self.optimizer.name == "adagrad":
-            return 0.2
-        return 0.175 / math.sqrt(self.model.context.cell_dim)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values for JSON."""

@@ -8,8 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from elmokit.config import Mistakes, TokenEncoderConfig
 from elmokit.data.corpus import Corpus
 from elmokit.data.prepare import TextOptions, prepare
@@ -17,7 +15,6 @@ from elmokit.data.text_files import find_files, read_lines
 from elmokit.errors import FormatError, InputError
 from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
-from elmokit.nn.bilm import BiLM
 from elmokit.pretrain.evaluate import Evaluation
 from elmokit.pretrain.from_model import check_softmax, cutoffs, with_words
 from elmokit.pretrain.process import Process, joined
@@ -128,6 +125,9 @@ def _resumed(folder: RunFolder, recipe: Recipe | None, start: Start) -> tuple[Re
     recipe = recipe or own
     if recipe.text.tokenizer is None:
         recipe = replace(recipe, text=replace(recipe.text, tokenizer=own.text.tokenizer))
+    if recipe.optimizer.learning_rate is None:
+        rate = own.optimizer.learning_rate
+        recipe = replace(recipe, optimizer=replace(recipe.optimizer, learning_rate=rate))
     before, now = _flat(own.to_dict()), _flat(recipe.to_dict())
     wrong = [
         f"{name}={value} instead of {before[name]}"
@@ -179,13 +179,15 @@ def _model(start: Start) -> Checkpoint | None:
 
 
 def _complete(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
-    """A recipe that says how the text is split: as asked for, as the model does, or as English.
+    """A recipe that leaves nothing open.
 
-    Raises where the model cannot be gone on with that way.
+    Text is split as asked for, as the model does, or as English; the learning rate is the one asked
+    for, or what suits the model. Raises where the model cannot be gone on with that way.
     """
-    mistakes, text = Mistakes(), recipe.text
+    mistakes, text, context = Mistakes(), recipe.text, recipe.model.context
     name = text.tokenizer or "english"
     if model is not None:
+        context = model.config.context
         with mistakes.noted():
             check_context(recipe.batch.order, model.config.context)
         if _keeps_words(model, start):
@@ -201,7 +203,11 @@ def _complete(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
                 "tokenised text and --tokenized"
             )
     mistakes.report()
-    return replace(recipe, text=replace(text, tokenizer=name))
+    return replace(
+        recipe,
+        text=replace(text, tokenizer=name),
+        optimizer=recipe.optimizer.for_width(context.cell_dim),
+    )
 
 
 def _keeps_words(model: Checkpoint, start: Start) -> bool:
@@ -283,7 +289,7 @@ def _summary(base: Checkpoint, train: Corpus, process: Process) -> str:
     return (
         f"{train.n_tokens:,} tokens in {len(train):,} sentences, {train.n_words:,} different "
         f"words; vocabulary of {len(base.vocabulary or []):,}, {unknown:.2%} of the text unknown; "
-        f"{_n_parameters(base):,} parameters and the softmax, on "
+        f"{base.n_parameters:,} parameters and the softmax, on "
         f"{process.size} × {process.device.type}"
     )
 
@@ -292,11 +298,6 @@ def _known_share(corpus: Corpus, vocabulary: Sequence[str]) -> float:
     known = set(vocabulary)
     counts = corpus.counts.tolist()
     return sum(n for w, n in zip(corpus.words, counts, strict=True) if w in known) / corpus.n_tokens
-
-
-def _n_parameters(base: Checkpoint) -> int:
-    with torch.device("meta"):
-        return sum(p.numel() for p in BiLM(base.config).parameters())
 
 
 def _base(

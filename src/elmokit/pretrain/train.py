@@ -41,6 +41,8 @@ _REPORT_SECONDS = 10.0
 _VALID_TOKENS = 200_000  # of the validation text looked at during training; all of it at the end
 _MOST_SKIPPED = 10  # steps in a row that cannot be taken before training gives up
 _EXPLODED = 3.0  # times the loss of guessing
+_JUMP = 100  # times the usual norm of the gradients; with Muon, clipping them changes nothing
+_NEW = 0.02  # share of a step in what is usual
 
 
 class TrainingError(ElmoKitError):
@@ -86,7 +88,9 @@ class Trainer:
             self._runs = nn.parallel.DistributedDataParallel(
                 self.model, find_unused_parameters=rare
             )
-        self.optimizers = make_optimizers(self.model, recipe.optimizer, recipe.highest_rate)
+        assert recipe.optimizer.learning_rate is not None  # start.py fills it in
+        self._rate = recipe.optimizer.learning_rate
+        self.optimizers = make_optimizers(self.model, recipe.optimizer, self._rate)
         plan = make_batches(recipe, train, Share(process.rank, process.size))
         self._per_epoch = plan.n_batches(0)
         self._train = Feed(train, plan, base, recipe.softmax, settings.seed, device)
@@ -94,6 +98,7 @@ class Trainer:
         self._valid = Feed(valid, plan, base, recipe.softmax, settings.seed, device)
         self._states: States | None = None
         self._skipped = self._most_skipped = torch.zeros((), dtype=torch.long, device=device)
+        self._usual = torch.zeros((), device=device)  # norm of the gradients; 0 at first
         precision = settings.precision
         if precision == "auto":
             precision = "bfloat16" if device.type == "cuda" else "float32"
@@ -208,9 +213,7 @@ class Trainer:
         softmax = self.recipe.softmax
         self.model.sampled = softmax.kind == "sampled" and done < softmax.full_from
         n_steps = self._n_steps() or self.progress.expected or None
-        rate = rate_at(
-            self.progress.step, n_steps, done, self.recipe.highest_rate, self.recipe.optimizer
-        )
+        rate = rate_at(self.progress.step, n_steps, done, self._rate, self.recipe.optimizer)
         for group in (g for optimizer in self.optimizers for g in optimizer.param_groups):
             group["lr"] = rate
         if not batch.carried:
@@ -226,6 +229,9 @@ class Trainer:
         each = self.process.sum(sums.detach()) / batch.total
         guess = math.log(len(self.vocabulary))
         usable = torch.isfinite(norm) & (each.mean() < _EXPLODED * guess)
+        usable &= (self._usual == 0) | (norm < _JUMP * self._usual)
+        usual = torch.where(self._usual == 0, norm, self._usual.lerp(norm, _NEW))
+        self._usual = torch.where(usable, usual, self._usual)
         take_step(self.optimizers, usable)
         self._states = [(torch.where(usable, h, 0), torch.where(usable, c, 0)) for h, c in states]
         self._skipped = torch.where(usable, 0, self._skipped + 1)
@@ -240,11 +246,12 @@ class Trainer:
         """Stop where step after step could not be taken; this waits for a GPU."""
         if int(self._most_skipped) >= _MOST_SKIPPED:
             raise TrainingError(
-                "the loss or the gradient was not finite, or the loss many times that of "
-                f"guessing, {int(self._most_skipped)} times in a row, up to step "
+                "the loss or the gradient was not finite, the loss many times that of guessing, "
+                f"or the gradient {_JUMP} times as large as it had been, "
+                f"{int(self._most_skipped)} times in a row, up to step "
                 f"{self.progress.step}; the last good checkpoint is {self.folder.checkpoint}: use "
                 "--resume with a lower learning rate, as --set optimizer.learning_rate="
-                f"{self.recipe.highest_rate / 4:g}"
+                f"{self._rate / 4:g}"
             )
 
     # Looking
@@ -293,13 +300,14 @@ class Trainer:
         """Write where training can go on."""
         self._saved_at = self.progress.seconds
         carried = self._states if self.recipe.batch.order != "sentences" else None
-        skipped = int(self._skipped)
-        self._kept.save(self.model, self.optimizers, self.progress, skipped, carried)
+        watched = {"skipped": int(self._skipped), "usual": float(self._usual)}
+        self._kept.save(self.model, self.optimizers, self.progress, watched, carried)
 
     def resume(self) -> None:
         """Go on from the last checkpoint."""
-        self.progress, skipped, self._states = self._kept.load(self.model, self.optimizers)
-        self._skipped = self._skipped + skipped
+        self.progress, watched, self._states = self._kept.load(self.model, self.optimizers)
+        self._skipped = self._skipped + int(watched["skipped"])
+        self._usual = self._usual + watched["usual"]
         self._saved_at = self.progress.seconds
         if self.process.is_first:
             self.folder.forget_after(self.progress.step)
