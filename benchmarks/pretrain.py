@@ -1,12 +1,12 @@
 """How fast ElmoKit trains, and where the time goes.
 
     python benchmarks/pretrain.py TEXT [--sizes small medium original] [--minutes 2] [--tokens N]
-                                  [--write]
+                                  [--optimizer NAME] [--write]
 
 TEXT is files or folders as for ``elmokit pretrain``. Each size is trained for some minutes with its
-default settings, or N tokens a step: published clipping, character CNN included, sampled softmax,
-both directions, every position counted once. --write stores the table as
-benchmarks/results/pretrain.md.
+default settings, or N tokens a step and another optimizer: published clipping, character CNN
+included, sampled softmax, both directions, every position counted once. --write stores the table
+as benchmarks/results/pretrain.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 from cpu import HERE, processor, versions
 
 from elmokit.data.prepare import TextOptions, prepare
-from elmokit.pretrain.recipe import BatchSettings, Recipe
+from elmokit.pretrain.recipe import BatchSettings, OptimizerSettings, Recipe
 from elmokit.pretrain.run_folder import RunFolder
 from elmokit.pretrain.start import pretrain
 
@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=["small", "medium", "original"])
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--tokens", type=int, help="tokens of a batch; the default if left out")
+    parser.add_argument("--optimizer", default=OptimizerSettings.name, help="muon or adamw")
     parser.add_argument("--write", action="store_true", help="store the table")
     arguments = parser.parse_args()
     where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
@@ -51,8 +52,8 @@ def main() -> None:
             f"{versions()}, one {where}, {os.cpu_count()} processors, "
             f"{datetime.date.today()}. {corpus.n_tokens:,} tokens, prepared at "
             f"{corpus.n_tokens / seconds:,.0f} tokens/s. "
-            f"{arguments.tokens or BatchSettings.tokens:,} tokens a step, {arguments.minutes:g} "
-            "minutes each.",
+            f"{arguments.tokens or BatchSettings.tokens:,} tokens a step, {arguments.optimizer}, "
+            f"{arguments.minutes:g} minutes each.",
             "",
             "| | tokens/s | " + " | ".join(PARTS) + " |",
             "|---|---|" + "---|" * len(PARTS),
@@ -61,6 +62,7 @@ def main() -> None:
             out = Path(folder) / size
             values: dict[str, Any] = {
                 "model": {"size": size},
+                "optimizer": {"name": arguments.optimizer},
                 "training": {"minutes": arguments.minutes, "evaluate_every": 1.0},
             }
             if arguments.tokens:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Annotated
 
@@ -40,6 +41,10 @@ for command in (
     app.command()(command)
 app.add_typer(probe)
 app.add_typer(wsd)
+for group in (app, probe, wsd):
+    for entry in group.registered_commands:  # lines end where the terminal does
+        paragraphs = (inspect.getdoc(entry.callback) or "").split("\n\n")
+        entry.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
 
 
 def _print_version(wanted: bool) -> None:

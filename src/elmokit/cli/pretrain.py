@@ -21,7 +21,9 @@ def pretrain(
     size: Annotated[
         str | None, typer.Option(help="small, medium or original; small if left out.")
     ] = None,
-    recipe: Annotated[Path | None, typer.Option(help="Settings, a TOML file.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="Settings, a TOML file such as those in recipes/.")
+    ] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the text.")] = None,
     minutes: Annotated[
         float | None, typer.Option(help="Instead of epochs: how long to train.")
@@ -38,7 +40,10 @@ def pretrain(
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same run.")] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any setting of a recipe, as optimizer.learning_rate=0.001."),
+        typer.Option(
+            "--set",
+            help="Any setting of a recipe, as optimizer.learning_rate=0.001; see docs/train.md.",
+        ),
     ] = None,
     init_from: Annotated[
         str | None, typer.Option(help="Go on from a model: folder, ZIP archive or name.")

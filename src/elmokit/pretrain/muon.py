@@ -79,8 +79,8 @@ class Muon(torch.optim.Optimizer):
 def orthogonal(matrices: Tensor) -> Tensor:
     """Matrices (N, R, C) with the same singular vectors, and singular values of about one.
 
-    By products alone, as Newton and Schulz found, in bfloat16 on a GPU: values above 1/700 of a
-    matrix's norm become 0.68 to 1.21, lower ones come out smaller, and zeros stay zeros.
+    By products alone, as Newton and Schulz found, in bfloat16 on a GPU: values above 1/650 of a
+    matrix's norm become about 0.68 to 1.21, lower ones come out smaller, and zeros stay zeros.
     """
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices

@@ -99,7 +99,11 @@ def clip_gradients(model: nn.Module, max_norm: float) -> Tensor:
 
 
 def take_step(optimizers: Sequence[torch.optim.Optimizer], usable: Tensor) -> None:
-    """Follow the gradients if they are usable; on a GPU, those that can find out themselves."""
+    """Follow the gradients if they are usable.
+
+    On a GPU, Muon and fused optimizers are told, and leave the step out themselves, so that nobody
+    waits; others wait for the answer.
+    """
     for optimizer in optimizers:
         if usable.is_cuda and (isinstance(optimizer, Muon) or optimizer.defaults.get("fused")):
             # what GradScaler tells such optimizers: with it at 1, they leave everything as it is
