@@ -110,11 +110,13 @@ def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:
     """
     elmo, inventory = Elmo.load(model), WordNet(wordnet)
     vectors = SenseVectors.train(elmo, list(read_semcor(semcor)), keep=True)
-    layers = [*(f"layer {k}" for k in range(elmo.n_layers)), "mix", "around it", "all hints"]
+    layers = [f"layer {k}" for k in range(elmo.n_layers)]
+    layers += ["mix", "top alone", "around it", "all hints"]
     lines = [
         "Word senses, F1, by the nearest average of SemCor's occurrences, of the word's own "
-        "vectors or of those around it; in the last column combined with the votes of the ten "
-        "nearest occurrences and the words that explain a sense:",
+        'vectors or of those around it, the latter and "top alone" without the residual '
+        "connection; in the last column combined with the votes of the ten nearest occurrences "
+        "and the words that explain a sense:",
         "",
         "| | words | first sense | " + " | ".join(layers) + " |",
         "|---|---|---|" + "---|" * len(layers),
@@ -122,7 +124,8 @@ def senses(model: str, semcor: Path, wordnet: Path, wsd: Path) -> list[str]:
     for name in SETS:
         texts = read_raganato(wsd / name / f"{name}.data.xml", wsd / name / f"{name}.gold.key.txt")
         found = evaluate(elmo, vectors, inventory, texts)
-        scores = (*found.layers, found.mix, found.around, found.all_hints or 0)
+        combined = (found.mix, found.alone, found.around, found.all_hints or 0)
+        scores = (*found.layers, *combined)
         shown = " | ".join(f"{x:.1f}" for x in scores)
         lines.append(f"| {name} | {found.n:,} | {found.first:.1f} | {shown} |")
     return lines

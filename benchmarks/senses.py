@@ -53,7 +53,8 @@ def main() -> None:
     scores = [score(elmo, vectors, wordnet, path) for path in arguments.data]
     lines = [
         f"ElmoKit {elmokit.__version__}, {Path(arguments.model).name}, {datetime.date.today()}. "
-        "F1, top layer, votes by what is around the word, the first sense where none was seen.",
+        "F1, top layer alone, votes by what is around the word, the first sense where none was "
+        "seen.",
         "",
         "| | " + " | ".join(names) + " |",
         "|---|" + "---|" * len(names),

@@ -7,6 +7,7 @@ import pytest
 
 from elmokit import Elmo
 from elmokit.analysis.sense_vectors import (
+    ALONE,
     AROUND,
     MIX,
     Combination,
@@ -113,9 +114,10 @@ def of_bank(elmo, tagged):
     """The vectors of the word in every layer, and what the words on either side say without it."""
     at, half = tagged.targets[0].start, elmo.dim // 2
     (own,) = elmo.encode([tagged.tokens], "all")
-    before, behind = elmo.encode([tagged.tokens[:at], tagged.tokens[at + 1 :]], "top")
+    before, behind = elmo.encode([tagged.tokens[:at], tagged.tokens[at + 1 :]], "all")
+    before, behind = before[2] - before[1], behind[2] - behind[1]  # without the residual connection
     around = np.concatenate([before[-1, :half], behind[0, half:]])
-    return np.stack([*own[:, at], around])
+    return np.stack([*own[:, at], own[2, at] - own[1, at], around])
 
 
 def length_1(vectors):
@@ -131,13 +133,13 @@ def test_nearest_average(tiny, senses, tmp_path):
     # sense of WordNet is taken
     scores = evaluate(tiny, vectors, senses, TRAIN)
     assert scores.layers == pytest.approx([100 / 3, 100, 100])
-    assert scores.mix == scores.around == 100
+    assert scores.mix == scores.alone == scores.around == 100
     assert scores.first == pytest.approx(100 / 3)
     assert (scores.n, scores.seen, scores.all_hints) == (3, 1, None)
     # a sentence not seen before
     new = sentence("a bank by the river", RIVER)
-    cosines = (vectors.vectors * length_1(of_bank(tiny, new))).sum(-1)  # (senses, layers + 1)
-    for layer in (1, 2, AROUND):
+    cosines = (vectors.vectors * length_1(of_bank(tiny, new))).sum(-1)  # (senses, layers + 2)
+    for layer in (1, 2, ALONE, AROUND):
         nearest = vectors.nearest(of_bank(tiny, new), [RIVER, MONEY], layer)
         assert nearest == (
             vectors.keys[cosines[:, layer].argmax()],
@@ -153,10 +155,12 @@ def test_what_surrounds_a_phrase(tiny):
     tokens, half = ["river", "bank", "and", "bank"], tiny.dim // 2
     targets = [Target(0, 2, "river_bank", "NOUN"), Target(0, 4, "all", "NOUN")]
     (_, first), (_, whole) = target_vectors(tiny, [TaggedSentence(tokens, targets)])
-    (marks,) = tiny.encode([[]], "top", marks=True)
-    (behind,) = tiny.encode([tokens[2:]], "top")
+    (marks,) = tiny.encode([[]], "all", marks=True)
+    (behind,) = tiny.encode([tokens[2:]], "all")
     (own,) = tiny.encode([tokens], "all")
-    np.testing.assert_allclose(first[:-1], own[:, :2].mean(1), atol=1e-6)
+    np.testing.assert_allclose(first[:-2], own[:, :2].mean(1), atol=1e-6)
+    np.testing.assert_allclose(first[ALONE], (own[2] - own[1])[:2].mean(0), atol=1e-6)
+    marks, behind = marks[2] - marks[1], behind[2] - behind[1]
     np.testing.assert_allclose(first[-1, :half], marks[0, :half], atol=1e-6)
     np.testing.assert_allclose(first[-1, half:], behind[0, half:], atol=1e-6)
     np.testing.assert_allclose(whole[-1, :half], marks[0, :half], atol=1e-6)
@@ -181,8 +185,18 @@ def test_one_direction(kind):
     elmo = Elmo.random(config, device="cpu")
     (_, found), *_ = target_vectors(elmo, TRAIN)
     before = TRAIN[0].tokens[: TRAIN[0].targets[0].start]
-    (top,) = elmo.encode([before], "top")
+    (layers,) = elmo.encode([before], "all")
+    top = layers[2] - layers[1] if kind == "lstm" else layers[2]
     np.testing.assert_allclose(found[AROUND], top[-1], atol=1e-5)
+
+
+def test_nothing_to_leave_out():
+    """A top layer to which nothing is added is alone already."""
+    for change in ({"skip_connections": False}, {"n_layers": 1}):
+        context = {"projection_dim": 8, "cell_dim": 16} | change
+        elmo = Elmo.random(recipe(model={"context": context}).model, device="cpu")
+        (_, found), *_ = target_vectors(elmo, TRAIN)
+        np.testing.assert_array_equal(found[ALONE], found[elmo.n_layers - 1])
 
 
 def test_stored(tiny, tmp_path):
@@ -255,7 +269,8 @@ def test_glosses(tiny, wordnet_folder):
     """The mean over the words of the gloss, the lemma before them, the examples left out."""
     found = Glosses(tiny, WordNet(wordnet_folder)).of([RIVER, MONEY, RIVER])
     assert list(found) == [RIVER]  # the only one that has a gloss
-    (vectors,) = tiny.encode([["bank", ":", "sloping", "land"]], layers=2)
+    (layers,) = tiny.encode([["bank", ":", "sloping", "land"]], "all")
+    vectors = layers[2] - layers[1]
     mean = length_1(length_1(vectors[2:]).mean(0))
     np.testing.assert_allclose(found[RIVER], mean, atol=1e-5)
 
@@ -273,7 +288,8 @@ def test_several_right_senses_and_unknown_words(tiny, senses):
 def test_first_sense_where_nothing_was_seen(tiny, senses):
     vectors = SenseVectors.train(tiny, [sentence("a bank", "other%1:00:00::")], keep=True)
     scores = evaluate(tiny, vectors, senses, [sentence("the bank", RIVER)])
-    assert [scores.first, *scores.layers, scores.mix, scores.around, scores.all_hints] == [100] * 7
+    found = [scores.first, *scores.layers, scores.mix, scores.alone, scores.around]
+    assert [*found, scores.all_hints] == [100] * 8
     assert scores.seen == 0
     with pytest.raises(InputError, match="no word of the text has a sense"):
         SenseVectors.train(tiny, [])
@@ -333,7 +349,9 @@ def test_commands(cli, tiny_folder, wordnet_folder, tmp_path):
     (row,) = json.loads((tmp_path / "scores.json").read_text())["rows"]
     assert row["F1"] == "a"
     assert row["words"] == 2
-    assert {"first sense", "token layer", "LSTM layer 2", "mix", "around it"} < set(row)
+    assert {"first sense", "token layer", "LSTM layer 2", "mix", "top alone", "around it"} < set(
+        row
+    )
     assert "all hints" in row
     assert (tmp_path / "scores.png").stat().st_size > 5000
     done = cli(

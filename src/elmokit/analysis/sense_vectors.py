@@ -3,7 +3,8 @@
 As in the paper (section 5.3), the vectors of all occurrences of a sense are averaged, and the
 nearest average tells the sense. Where the occurrences are kept too, the nearest of them can vote.
 
-A word's own vector is as much about the word as about its sense. What surrounds it is not: the
+A word's own vector is as much about the word as about its sense. What the top LSTM puts out before
+the residual connection adds the layer below is less so, and what surrounds the word not at all: the
 forward language model's state before the word and the backward one's behind it, which have not read
 it, are what both expect in its place.
 """
@@ -29,9 +30,9 @@ from elmokit.progress import DelayedProgress
 
 Vectors = npt.NDArray[np.float32]
 
-AROUND, MIX = -1, None
-"""Instead of a layer: what surrounds the word, in the top layer; or all layers of the word itself
-side by side, so that the cosine is the mean of the layers' cosines."""
+ALONE, AROUND, MIX = -2, -1, None
+"""Instead of a layer: the top one without the layer below; what surrounds the word, likewise; or
+all layers of the word itself side by side, so that the cosine is the mean of theirs."""
 
 _AT_ONCE = 512  # sentences
 _BROKEN = (
@@ -55,10 +56,10 @@ class Combination:
     sharpness: float = 10.0
     """A vote weighs e^(sharpness · cosine)."""
     average: float = 6.0
-    """What the cosine to the sense's averages counts, the mean over the top layer's and that of the
-    surroundings, beside the sense's share of the votes."""
+    """What the cosine to the sense's averages counts, the mean over the top layer's alone and that
+    of the surroundings, beside the sense's share of the votes."""
     gloss: float = 1.0
-    """What the cosine of the top layer to the words counts that explain the sense."""
+    """What the cosine of the top layer alone to the words counts that explain the sense."""
 
 
 @dataclass
@@ -67,7 +68,8 @@ class SenseVectors:
 
     keys: list[str]
     vectors: Vectors
-    """Averages (K, layers + 1, D), of length 1; those of the surroundings last."""
+    """Averages (K, layers + 2, D), of length 1; last those of the top layer alone and of the
+    surroundings."""
     counts: npt.NDArray[np.int64]
     """Occurrences of each sense (K,)."""
     occurrences: npt.NDArray[np.float16] | None = None
@@ -93,7 +95,7 @@ class SenseVectors:
         rows: dict[str, int] = {}
         owners: list[int] = []
         kept: list[npt.NDArray[np.float16]] = []
-        sums = np.zeros((1024, elmo.n_layers + 1, elmo.dim), np.float32)
+        sums = np.zeros((1024, elmo.n_layers + 2, elmo.dim), np.float32)
         for target, vector in target_vectors(elmo, sentences):
             for key in target.keys:
                 row = rows.setdefault(key, len(rows))
@@ -120,14 +122,14 @@ class SenseVectors:
         """The candidate whose average is nearest, and its cosine; None if none was seen.
 
         Args:
-            vector: Of an occurrence (layers + 1, D), as :func:`target_vectors` has them.
+            vector: Of an occurrence (layers + 2, D), as :func:`target_vectors` has them.
             candidates: Sense keys, the first of them taken where several are as near.
-            layer: In which layer, or MIX, or AROUND.
+            layer: In which layer, or MIX, ALONE or AROUND.
         """
         known, rows = self._known(candidates)
         if not known:
             return None
-        chosen = [*range(len(vector) - 1)] if layer is MIX else [layer]
+        chosen = [*range(len(vector) - 2)] if layer is MIX else [layer]
         averages = self.vectors[rows][:, chosen]
         cosines = (averages * unit(vector[chosen])).sum((1, 2)) / averages.shape[1]
         best = _first_of_best(cosines)
@@ -143,7 +145,7 @@ class SenseVectors:
         """The candidate for which most speaks, and its share of votes; None if none was seen.
 
         Args:
-            vector: Of an occurrence (layers + 1, D).
+            vector: Of an occurrence (layers + 2, D).
             candidates: Sense keys.
             glosses: Vectors (D,) of what senses mean in words, as :class:`Glosses` has them.
             how: What counts how much.
@@ -152,7 +154,7 @@ class SenseVectors:
         known, rows = self._known(candidates)
         if not known or self.occurrences is None:
             return None
-        both = unit(vector[-2:])
+        both = unit(vector[[ALONE, AROUND]])
         top, around = both
         parts = [slice(self._end[row] - self.counts[row], self._end[row]) for row in rows]
         seen = np.concatenate([self.occurrences[part] for part in parts])
@@ -161,7 +163,7 @@ class SenseVectors:
         nearest = np.argsort(-cosines, kind="stable")[: how.k]
         weights = np.exp(how.sharpness * (cosines[nearest] - 1))
         votes = np.bincount(owners[nearest], weights, len(rows)) / max(weights.sum(), 1e-30)
-        averages = (self.vectors[rows, -2:] * both).sum((1, 2)) / 2
+        averages = (self.vectors[rows][:, [ALONE, AROUND]] * both).sum((1, 2)) / 2
         scores = votes + how.average * averages
         if all(key in glosses for key in known):  # else those without one were worse off
             scores += how.gloss * (np.stack([glosses[key] for key in known]) @ top)
@@ -175,7 +177,7 @@ class SenseVectors:
 
     def check(self, elmo: Elmo) -> None:
         """An error where another model made them."""
-        same_shape = self.vectors.shape[1:] == (elmo.n_layers + 1, elmo.dim)
+        same_shape = self.vectors.shape[1:] == (elmo.n_layers + 2, elmo.dim)
         if self.model != elmo.checkpoint().checksum() or not same_shape:
             raise InputError(
                 "the sense vectors were made by another model, or by an earlier version; give that "
@@ -220,7 +222,7 @@ class Glosses:
     """Vectors of what senses mean in words: the mean over the words of WordNet's gloss.
 
     Args:
-        elmo: The model, whose top layer is taken.
+        elmo: The model, whose top layer is taken, without the one below.
         wordnet: Where the glosses stand.
     """
 
@@ -235,9 +237,10 @@ class Glosses:
             for start in range(0, len(asked), _AT_ONCE):
                 some = asked[start : start + _AT_ONCE]
                 texts = [lemma + gloss for _, lemma, gloss in some]
-                top = self._elmo.encode(texts, self._elmo.n_layers - 1, progress=False)
-                for (key, lemma, _), array in zip(some, top, strict=True):
-                    found[key] = unit(unit(array[len(lemma) :]).mean(0))
+                layers = self._elmo.encode(texts, "all", progress=False)
+                for (key, lemma, _), array in zip(some, layers, strict=True):
+                    words = _top_alone(self._elmo, array)[len(lemma) :]
+                    found[key] = unit(unit(words).mean(0))
                 bar.advance(len(some))
         return found
 
@@ -256,9 +259,10 @@ def _explained(
 def target_vectors(
     elmo: Elmo, sentences: Sequence[TaggedSentence]
 ) -> Iterator[tuple[Target, Vectors]]:
-    """Every target with its vectors (layers + 1, D).
+    """Every target with its vectors (layers + 2, D).
 
-    First those of each layer, the mean over its tokens; then the top layer's on either side of it.
+    First those of each layer, the mean over its tokens; then likewise the top layer's without the
+    layer below; then these on either side of it.
     """
     half = elmo.config.context.projection_dim  # the forward half; all there is of one direction
     with DelayedProgress("reading tagged text", len(sentences), "sentences") as bar:
@@ -267,12 +271,21 @@ def target_vectors(
             texts = [s.tokens for s in some]
             layers = elmo.encode(texts, "all", marks=True, progress=False)
             for sentence, array in zip(some, layers, strict=True):
+                alone = _top_alone(elmo, array)
+                every = np.concatenate([array, alone[None]])
                 for target in sentence.targets:
                     before, behind = target.start, target.end + 1  # the first is the mark
-                    own = array[:, before + 1 : behind].mean(1)
-                    around = [array[-1, before, :half], array[-1, behind, half:]]
-                    yield target, np.concatenate([own, np.concatenate(around)[None]])
+                    own = every[:, before + 1 : behind].mean(1)
+                    around = np.concatenate([alone[before, :half], alone[behind, half:]])
+                    yield target, np.concatenate([own, around[None]])
             bar.advance(len(some))
+
+
+def _top_alone(elmo: Elmo, layers: Vectors) -> Vectors:
+    """Of all layers (layers, T, D), what the top one puts out before its input is added (T, D)."""
+    context = elmo.config.context
+    added = context.kind == "lstm" and context.skip_connections and context.n_layers > 1
+    return layers[-1] - layers[-2] if added else layers[-1]
 
 
 def _first_of_best(scores: npt.NDArray[np.floating]) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from elmokit.analysis.figures import COLOURS, MARKERS, short
 from elmokit.analysis.report import Report, Value
-from elmokit.analysis.sense_vectors import AROUND, MIX, Glosses, SenseVectors, target_vectors
+from elmokit.analysis.sense_vectors import ALONE, AROUND, MIX, Glosses, SenseVectors, target_vectors
 from elmokit.analysis.senses import TaggedSentence, Target
 from elmokit.analysis.wordnet import WordNet
 from elmokit.elmo import Elmo
@@ -43,8 +43,10 @@ class WsdScores:
     """F1 by the nearest average, one a layer."""
     mix: float
     """Likewise, by the mean of the layers' cosines."""
+    alone: float
+    """Likewise, by the top layer without what it adds to."""
     around: float
-    """Likewise, by what surrounds the word in the top layer."""
+    """Likewise, by the same of what surrounds the word."""
     all_hints: float | None
     """F1 of all hints together; None where the occurrences were not kept."""
 
@@ -56,7 +58,7 @@ def evaluate(
     asked = [t for s in sentences for t in s.targets if t.keys]
     if not asked:
         raise InputError("no word of the text has a right sense to compare with")
-    choices = [*range(elmo.n_layers), MIX, AROUND]
+    choices = [*range(elmo.n_layers), MIX, ALONE, AROUND]
     kept = vectors.occurrences is not None
     candidates = (key for t in asked for key in wordnet.of(t.lemma, t.pos)) if kept else ()
     glosses = Glosses(elmo, wordnet).of(candidates)
@@ -71,13 +73,15 @@ def evaluate(
         answers = [first if one is None else one[0] for one in found]
         right += [answer in target.keys for answer in [*answers, first]]
         seen += found[0] is not None
-    *by_layer, mix, around, all_hints, first_sense = (100 * right / len(asked)).tolist()
+    scores = (100 * right / len(asked)).tolist()
+    *by_layer, mix, alone, around, all_hints, first_sense = scores
     return WsdScores(
         n=len(asked),
         seen=seen / len(asked),
         first=first_sense,
         layers=by_layer,
         mix=mix,
+        alone=alone,
         around=around,
         all_hints=all_hints if kept else None,
     )
@@ -90,14 +94,15 @@ def wsd_report(scores: dict[str, WsdScores], layers: Sequence[str]) -> Report:
         scores: By text.
         layers: Their names.
     """
-    methods = ["first sense", *layers, "mix", "around it"]
+    methods = ["first sense", *layers, "mix", "top alone", "around it"]
     kept = all(score.all_hints is not None for score in scores.values())
     if kept:
         methods.append("all hints")
     rows: list[list[Value]] = []
     for name, score in scores.items():
-        values = [score.first, *score.layers, score.mix, score.around, score.all_hints]
-        rows.append([name, score.n, 100 * score.seen, *values[: len(methods)]])
+        single = [score.first, *score.layers, score.mix, score.alone, score.around]
+        values = [*single, score.all_hints][: len(methods)]
+        rows.append([name, score.n, 100 * score.seen, *values])
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
