@@ -349,10 +349,8 @@ def test_commands(cli, tiny_folder, wordnet_folder, tmp_path):
     (row,) = json.loads((tmp_path / "scores.json").read_text())["rows"]
     assert row["F1"] == "a"
     assert row["words"] == 2
-    assert {"first sense", "token layer", "LSTM layer 2", "mix", "top alone", "around it"} < set(
-        row
-    )
-    assert "all hints" in row
+    assert {"first sense", "token layer", "LSTM layer 2", "mix"} < set(row)
+    assert {"top alone", "around it", "all hints"} < set(row)
     assert (tmp_path / "scores.png").stat().st_size > 5000
     done = cli(
         "wsd", "tag", senses, "They sat on the river banks .", "--wordnet", wordnet_folder,
