@@ -550,7 +550,7 @@ def test_broken_native(tiny, tmp_path):
         ("token_encoder", "filters", "x", "token_encoder.filters must be"),
         ("token_encoder", "filters", [[1]], "token_encoder.filters must be"),
         ("token_encoder", "n_characters", 100, "261 with the alphabet utf8, not 100"),
-        ("mix", "weights", ["a"], "mix.weights must be a number, not 'a'"),
+        ("mix", "weights", ["a"], "each of mix.weights must be a number, not 'a'"),
         ("mix", "gamma", "x", "mix.gamma must be a number"),
     ]:
         with pytest.raises(FormatError, match=message):

@@ -39,7 +39,7 @@ from pretraining import (
             "betas must be a list of 2, each a number, not",
         ),
         ({"training": {"epochs": "two"}}, "training.epochs must be a number, not 'two'"),
-        ({"optimizer": {"learning_rate": "abc"}}, "rate must be a number or left out, not 'abc'"),
+        ({"optimizer": {"learning_rate": "abc"}}, "rate must be a number or nothing, not 'abc'"),
         ({"training": {"minutes": math.inf}}, "training.minutes must be above 0, and finite"),
         ({"text": {"tokenizer": "none"}}, "text.tokenizer must be whitespace or english or .* not"),
         ({"model": 3}, "model must be a section of settings, not 3"),

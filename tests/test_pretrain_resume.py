@@ -229,6 +229,15 @@ def test_gradients_that_jump(text, tmp_path, monkeypatch):
     run(text, tmp_path / "run", recipe(training={"epochs": 2}))
     assert len(norms) > 20
     assert sum(r["skipped"] for r in reports(tmp_path / "run") if r["kind"] == "training") == 2
+
+    def growing(model, max_norm):  # by a fifth with every step, from the tenth on
+        norms.append(clip(model, max_norm))
+        return norms[-1] * 1.2 ** max(0, len(norms) - 10)
+
+    norms.clear()
+    monkeypatch.setattr(train, "clip_gradients", growing)
+    with pytest.raises(TrainingError, match="100 times as large .* 10 times in a row"):
+        run(text, tmp_path / "slowly", recipe(training={"epochs": 9}))
     norms.clear()
 
     def exploding(model, max_norm):
@@ -238,6 +247,30 @@ def test_gradients_that_jump(text, tmp_path, monkeypatch):
     monkeypatch.setattr(train, "clip_gradients", exploding)
     with pytest.raises(TrainingError, match="100 times as large .* 10 times in a row"):
         run(text, tmp_path / "other", recipe(training={"epochs": 2}))
+
+
+def test_what_is_usual_is_remembered(text, tmp_path, monkeypatch):
+    """The first step after resuming is judged by those before; with another rate, by none."""
+    from elmokit.pretrain import train
+
+    clip = train.clip_gradients
+    settings = recipe(training={"epochs": 1})
+    run(text, tmp_path / "run", settings)
+    shutil.copytree(tmp_path / "run", tmp_path / "other")
+    norms = []
+
+    def jumping(model, max_norm):
+        norms.append(clip(model, max_norm))
+        return norms[-1] * (1000 if len(norms) == 1 else 1)
+
+    monkeypatch.setattr(train, "clip_gradients", jumping)
+    for name, rate, skipped in (("run", 0.02, 1), ("other", 0.01, 0)):
+        norms.clear()
+        longer = {"training": {"epochs": 1.2}, "optimizer": {"learning_rate": rate}}
+        before = len(reports(tmp_path / name))
+        run(text, tmp_path / name, settings.changed(longer), resume=True)
+        new = reports(tmp_path / name)[before:]
+        assert sum(r["skipped"] for r in new if r["kind"] == "training") == skipped
 
 
 def learning_rates(out):

@@ -282,7 +282,8 @@ def _typed(value: Any, wanted: Any, name: str) -> Any:
             inner = get_args(option)
             kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
             if len(kinds) == len(value):
-                return tuple(_typed(v, k, name) for v, k in zip(value, kinds, strict=True))
+                each = f"each of {name}"
+                return tuple(_typed(v, k, each) for v, k in zip(value, kinds, strict=True))
         elif option is float and isinstance(value, int | float) and not isinstance(value, bool):
             with suppress(OverflowError):
                 return float(value)
@@ -298,7 +299,7 @@ def _in_words(kind: Any) -> str:
         n = "" if inner[-1] is Ellipsis else f" of {len(inner)}"
         return f"a list{n}, each {_in_words(inner[0])}"
     words = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
-    return words.get(kind, "left out")
+    return words.get(kind, "nothing")
 
 
 def check_rules(name: str, rules: list[tuple[bool, str, str]], config: Any) -> None:

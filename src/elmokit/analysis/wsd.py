@@ -112,7 +112,7 @@ def wsd_report(scores: dict[str, WsdScores], layers: Sequence[str]) -> Report:
                 [float(row[3 + k] or 0) for row in rows],
                 places,
                 linestyle="",
-                marker=MARKERS[k % len(MARKERS)],
+                marker=MARKERS[(k + k // len(MARKERS)) % len(MARKERS)],
                 color=COLOURS[(k - 1) % len(COLOURS)],
                 label=method,
             )

@@ -153,7 +153,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     table = Table(title=title or None, box=SIMPLE, title_justify="left", padding=(0, not many))
     for number, name in enumerate(columns):
         heading = name.replace(" ", "\n") if many else name
-        table.add_column(heading, justify="right" if number else "left", overflow="fold")
+        table.add_column(
+            heading,
+            justify="right" if number else "left",
+            overflow="fold",
+            no_wrap=many and number == 0,
+        )
     for row in rows:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)

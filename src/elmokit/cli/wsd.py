@@ -84,10 +84,10 @@ def score(
 ) -> None:
     """Print F1 by layer, beside that of WordNet's first sense.
 
-    The column "top alone" is by what the top LSTM puts out before the layer below is added to it,
-    "around it" by the same on either side of the word, where it has not been read. If the
-    occurrences were kept, "all hints" is the sense for which most speaks: the ten nearest
-    occurrences, the averages, and the words that explain it.
+    The column "top alone" is by what the top LSTM puts out before the layer below is added to it
+    (the top layer itself, where nothing is added), "around it" by the same on either side of the
+    word, where it has not been read. If the occurrences were kept, "all hints" is the sense for
+    which most speaks: the ten nearest occurrences, the averages, and the words that explain it.
     """
     from elmokit.analysis.sense_vectors import SenseVectors
     from elmokit.analysis.senses import read_raganato

@@ -46,8 +46,8 @@ class RunCheckpoint:
             model: Its weights.
             optimizers: What they remember.
             progress: Where the run stands.
-            watched: What steps are judged by: how many in a row were not taken, and the usual norm
-                of the gradients.
+            watched: What steps are judged by: how many in a row were not taken, the usual norm of
+                the gradients, and the learning rate these belong to.
             states: What this process's next batch starts from, where it is carried.
         """
         processes = self._process.gather(self._own_state(states))

@@ -146,9 +146,9 @@ class Trainer:
                 if finished or self._done() >= next_evaluation:
                     self._evaluate(reporter, _VALID_TOKENS)
                     next_evaluation = self._next(self._done())
-                    self.save()
+                    self.save(stop or finished)
                 elif stop or self._time_to_save():
-                    self.save()
+                    self.save(stop)
                 if finished or stop:
                     break
                 clock = time.perf_counter()
@@ -229,8 +229,11 @@ class Trainer:
         each = self.process.sum(sums.detach()) / batch.total
         guess = math.log(len(self.vocabulary))
         usable = torch.isfinite(norm) & (each.mean() < _EXPLODED * guess)
-        usable &= (self._usual == 0) | (norm < _JUMP * self._usual)
-        usual = torch.where(self._usual == 0, norm, self._usual.lerp(norm, _NEW))
+        size = norm / self.recipe.optimizer.loss_scale
+        usable &= (self._usual == 0) | (size < _JUMP * self._usual)
+        # what is usual rises slowly, as it would else follow gradients that grow and grow
+        usual = self._usual.lerp(torch.minimum(size, 2 * self._usual), _NEW)
+        usual = torch.where(self._usual == 0, size, usual)
         self._usual = torch.where(usable, usual, self._usual)
         take_step(self.optimizers, usable)
         self._states = [(torch.where(usable, h, 0), torch.where(usable, c, 0)) for h, c in states]
@@ -296,18 +299,29 @@ class Trainer:
         """The model as it is now, ready to be written in any format."""
         return replace(self._base, tensors=self.model.tensors())
 
-    def save(self) -> None:
-        """Write where training can go on."""
+    def save(self, leaving: bool) -> None:
+        """Write where training can go on.
+
+        Not in the middle of steps that are left out, unless this is the last chance: the weights
+        may be to blame, and those kept before are better.
+        """
+        if int(self._skipped) and not leaving:
+            return
         self._saved_at = self.progress.seconds
         carried = self._states if self.recipe.batch.order != "sentences" else None
-        watched = {"skipped": int(self._skipped), "usual": float(self._usual)}
+        watched = {
+            "skipped": int(self._skipped),
+            "usual": float(self._usual),
+            "rate": self._rate,
+        }
         self._kept.save(self.model, self.optimizers, self.progress, watched, carried)
 
     def resume(self) -> None:
         """Go on from the last checkpoint."""
         self.progress, watched, self._states = self._kept.load(self.model, self.optimizers)
-        self._skipped = self._skipped + int(watched["skipped"])
-        self._usual = self._usual + watched["usual"]
+        if watched["rate"] == self._rate:  # else it is another try
+            self._skipped = self._skipped + int(watched["skipped"])
+            self._usual = self._usual + watched["usual"]
         self._saved_at = self.progress.seconds
         if self.process.is_first:
             self.folder.forget_after(self.progress.step)
