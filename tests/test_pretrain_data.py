@@ -16,7 +16,9 @@ from elmokit.errors import (
     FormatError,
     InputError,
 )
+from elmokit.pretrain.cases import OtherCases
 from elmokit.pretrain.train import make_batches
+from elmokit.pretrain.vocabulary import code_words
 from pretraining import recipe, sentences
 
 # Text to numbers
@@ -220,3 +222,64 @@ def test_streams(corpus, documents):
     whole = StreamBatches(corpus, 4, 4, 5, documents).batch(0, 1)
     joined = [h.batch(0, 1).inputs.reshape(2, 4, 2) for h in halves]
     np.testing.assert_array_equal(np.concatenate(joined, 2), whole.inputs.reshape(2, 4, 4))
+
+
+# Capitals and small letters
+
+
+def _corpus(tmp_path, lines):
+    path = tmp_path / "text"
+    path.write_text("\n".join(lines) + "\n")
+    return prepare([path], tmp_path / "data", TextOptions(tokenized=True))
+
+
+def _read(cases, corpus, batch, step=0):
+    """What each row of a batch reads forwards, and what it is to predict, as sentences."""
+    read, words = cases.read(batch, step), ["<S>", "</S>", *corpus.words]
+    row = np.nonzero(np.arange(batch.lengths.max())[:, None] < batch.lengths)[1]
+    for number in range(len(batch.lengths)):
+        codes, targets = read[0, row == number], batch.targets[0, row == number]
+        back = read[1, row == number][::-1]
+        assert codes[1:].tolist() == back[:-1].tolist()  # both directions read the same
+        assert (codes[0], back[-1]) == (BEGIN, END)
+        yield [cases.words[c] for c in codes[1:]], [words[c] for c in targets[:-1]]
+
+
+def test_some_sentences_are_read_in_another_case(tmp_path):
+    corpus = _corpus(tmp_path, ["Ann saw the Red CAT .", "the straße İS here 中文 ."] * 300)
+    words = code_words(corpus, "<S>", "</S>")
+    cases = OtherCases(words, 0.2, seed=1)
+    assert cases.words[: len(words)] == words
+    assert len(set(cases.words)) == len(cases.words)
+    plan = SentenceBatches(corpus, corpus.n_tokens, 0)
+    found = list(_read(cases, corpus, plan.batch(0, 0)))
+    kinds = {"as it is": 0, "capitals": 0, "small": 0}
+    for read, written in found:
+        ways = (written, [w.upper() for w in written], [w.lower() for w in written])
+        kinds[list(kinds)[ways.index(read)]] += 1
+    assert sum(kinds.values()) == 600
+    assert kinds["as it is"] == pytest.approx(480, abs=40)
+    assert kinds["capitals"] == pytest.approx(60, abs=25)
+    again = list(_read(OtherCases(words, 0.2, seed=1), corpus, plan.batch(0, 0)))
+    assert again == found
+    assert list(_read(cases, corpus, plan.batch(0, 0), step=1)) != found
+
+
+@pytest.mark.parametrize("order", ["sentences", "stream"])
+def test_cases_do_not_depend_on_the_number_of_processes(tmp_path, order):
+    corpus = _corpus(tmp_path, [f"{'a ' * (i % 7)}B{i} ." for i in range(200)])
+    cases = OtherCases(code_words(corpus, "<S>", "</S>"), 0.5, seed=0)
+    settings = recipe(batch={"order": order, "tokens": 320, "steps": 8})
+    one, *two = (
+        make_batches(settings, corpus, share).batch(0, 1)
+        for share in (Share(), Share(0, 2), Share(1, 2))
+    )
+    rows = [_rows(batch, cases.read(batch, 5)) for batch in (one, *two)]
+    assert rows[0] == rows[1] | rows[2]
+    assert rows[0] != _rows(one, one.inputs)
+
+
+def _rows(batch, codes):
+    """What each row reads, by its number among those of all processes."""
+    row = np.nonzero(np.arange(batch.lengths.max())[:, None] < batch.lengths)[1]
+    return {int(n): codes[:, row == i].tolist() for i, n in enumerate(batch.rows)}

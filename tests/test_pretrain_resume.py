@@ -88,7 +88,7 @@ def test_killed_and_resumed(text, tmp_path, one_thread):
     """Killed at any moment: what comes out is what an uninterrupted run gives."""
     settings = json.loads(json.dumps(SMALL))
     settings["optimizer"] |= {"schedule": "constant", "warmup": 0}  # however long the run
-    settings["training"] |= {"epochs": 10_000, "save_every": 0.0}
+    settings["training"] |= {"epochs": 10_000, "save_every": 0.0, "recased": 0.2}
     out = tmp_path / "killed"
     command = [*COMMAND[:3], *arguments(text, settings, out)]
     process = subprocess.Popen(command, env=one_thread, stdout=subprocess.DEVNULL)
@@ -137,7 +137,7 @@ def alike(a, b):
     np.testing.assert_allclose(*means, rtol=1e-3)
 
 
-SEVERAL = {"epochs": 1, "dropout": 0.0}
+SEVERAL = {"epochs": 1, "dropout": 0.0, "recased": 0.3}
 
 
 def test_several_processes_train_alike(text, tmp_path):

@@ -30,6 +30,8 @@ class TrainingBatch:
     """Codes (2, N) that they are to predict."""
     lengths: Numbers
     """Steps (B,) of each row, longest first; N is their sum."""
+    rows: Numbers
+    """Number (B,) of each row among those of all processes."""
     total: int
     """Tokens a direction predicts in this batch, on all machines together."""
     carried: bool
@@ -109,8 +111,9 @@ class SentenceBatches:
         which = self._plan(epoch)[number]
         total = int((self._lengths[which] + 1).sum())
         # every so-manieth, so that all processes have sentences of the same lengths
-        mine = which[self._share.rank :: self._share.size]
-        return _side_by_side(self._corpus, self._starts[mine], self._lengths[mine], total)
+        rows = np.arange(self._share.rank, len(which), self._share.size)
+        mine = which[rows]
+        return _side_by_side(self._corpus, self._starts[mine], self._lengths[mine], rows, total)
 
     def _plan(self, epoch: int) -> list[Numbers]:
         planned, batches = self._planned  # at once, as another thread may ask for another epoch
@@ -195,7 +198,7 @@ class StreamBatches:
         offset = places.ravel() - (ends[at] - lengths - 1)
         inputs, targets = _both_ways(self._corpus, self._corpus.starts[sentence], lengths, offset)
         return TrainingBatch(
-            inputs, targets, np.full(rows, self._steps), self._rows * self._steps, number > 0
+            inputs, targets, np.full(rows, self._steps), first, self._rows * self._steps, number > 0
         )
 
     def _order(self, epoch: int) -> tuple[Numbers, Numbers]:
@@ -225,14 +228,16 @@ def _cut(corpus: Corpus, max_length: int) -> tuple[Numbers, Numbers]:
     return starts, np.minimum(max_length, lengths[which] - number * max_length)
 
 
-def _side_by_side(corpus: Corpus, starts: Numbers, lengths: Numbers, total: int) -> TrainingBatch:
+def _side_by_side(
+    corpus: Corpus, starts: Numbers, lengths: Numbers, rows: Numbers, total: int
+) -> TrainingBatch:
     """Sentences as rows, longest first."""
     order = np.argsort(-lengths, kind="stable")
-    starts, lengths = starts[order], lengths[order]
+    starts, lengths, rows = starts[order], lengths[order], rows[order]
     steps = np.arange(int(lengths.max()) + 1)[:, None]
     step, row = np.nonzero(steps <= lengths)
     inputs, targets = _both_ways(corpus, starts[row], lengths[row], step)
-    return TrainingBatch(inputs, targets, lengths + 1, total, carried=False)
+    return TrainingBatch(inputs, targets, lengths + 1, rows, total, carried=False)
 
 
 def _both_ways(

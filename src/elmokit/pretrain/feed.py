@@ -18,6 +18,7 @@ from elmokit.data.batches import Batches, TrainingBatch
 from elmokit.data.corpus import Corpus
 from elmokit.devices import to_device
 from elmokit.formats.checkpoint import Checkpoint
+from elmokit.pretrain.cases import OtherCases
 from elmokit.pretrain.losses import Negatives
 from elmokit.pretrain.recipe import SoftmaxSettings
 from elmokit.pretrain.vocabulary import code_words, target_rows
@@ -145,8 +146,9 @@ class Feed:
         plan: Its batches.
         base: The model's alphabet and vocabulary.
         softmax: How the words are predicted.
-        seed: Decides which words are drawn.
+        seed: Decides which words are drawn, and which sentences are read in another case.
         device: Where the model is.
+        recased: How many of all sentences these are.
     """
 
     def __init__(
@@ -157,10 +159,13 @@ class Feed:
         softmax: SoftmaxSettings,
         seed: int,
         device: torch.device,
+        recased: float = 0.0,
     ) -> None:
         alphabet, encoder = base.alphabet(), base.config.token_encoder
         vocabulary = base.vocabulary or []
         words = code_words(corpus, alphabet.begin, alphabet.end)
+        self._cases = OtherCases(words, recased, seed) if recased else None
+        words = words if self._cases is None else self._cases.words
         self.table = WordTable(words, alphabet, encoder.max_characters, encoder.widest, device)
         """The characters of its words."""
         self.targets = target_rows(corpus, vocabulary)
@@ -195,8 +200,11 @@ class Feed:
             yield batch.to(self.device)
 
     def make(self, batch: TrainingBatch, step: int | None) -> ModelBatch:
-        """A batch, on the CPU, with what is drawn for a step; None for nothing."""
-        codes, inverse = np.unique(batch.inputs, return_inverse=True)
+        """A batch, on the CPU, with what is drawn for a step; None for nothing, as it is."""
+        read = batch.inputs
+        if self._cases is not None and step is not None:
+            read = self._cases.read(batch, step)
+        codes, inverse = np.unique(read, return_inverse=True)
         words, groups = self.table.groups(codes)
         place = np.empty(int(codes[-1]) + 1, np.int64)
         place[words] = np.arange(len(words))

@@ -191,6 +191,9 @@ class TrainingSettings:
     """Instead of epochs: how long to train, evaluations not counted."""
     dropout: float = 0.1
     """Share of each layer's input, and of the top output, set to zero."""
+    recased: float = 0.0
+    """Share of sentences that are read in another case, one half in capitals and one in small
+    letters, while the words to predict stay as they are."""
     seed: int = 0
     """The same seed gives the same run, on a CPU to the last bit."""
     precision: str = "auto"
@@ -209,6 +212,7 @@ class TrainingSettings:
                 (0 < self.epochs < math.inf, "epochs", "above 0, and finite"),
                 (0 < minutes < math.inf, "minutes", "above 0, and finite"),
                 (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
+                (0 <= self.recased <= 1, "recased", "from 0 to 1"),
                 (0 <= self.seed < 1 << 62, "seed", "0 or more, and below 2^62"),
                 (self.precision in precisions, "precision", " or ".join(precisions)),
                 (0 < self.evaluate_every <= 1, "evaluate_every", "above 0, at most 1"),

@@ -93,7 +93,9 @@ class Trainer:
         self.optimizers = make_optimizers(self.model, recipe.optimizer, self._rate)
         plan = make_batches(recipe, train, Share(process.rank, process.size))
         self._per_epoch = plan.n_batches(0)
-        self._train = Feed(train, plan, base, recipe.softmax, settings.seed, device)
+        self._train = Feed(
+            train, plan, base, recipe.softmax, settings.seed, device, settings.recased
+        )
         plan = one_after_another(valid, recipe.batch.tokens)
         self._valid = Feed(valid, plan, base, recipe.softmax, settings.seed, device)
         self._states: States | None = None
