@@ -167,6 +167,22 @@ def test_what_surrounds_a_phrase(tiny):
     np.testing.assert_allclose(whole[-1, half:], marks[1, half:], atol=1e-6)
 
 
+def test_compounds_are_split_as_the_model_splits_them(tiny):
+    tokens = ["a", "well-known", "river", "bank", "-"]
+    targets = [Target(1, 2, "well-known", "ADJ"), Target(2, 4, "river_bank", "NOUN")]
+    split = Elmo(tiny.checkpoint(), tokenizer="english-hyphens", device="cpu")
+    assert split.tokenize("well-known") == ["well", "-", "known"]
+    pieces = ["a", "well", "-", "known", "river", "bank", "-"]
+    for elmo, read, places in (
+        (tiny, tokens, [(1, 2), (2, 4)]),
+        (split, pieces, [(1, 4), (4, 6)]),
+    ):
+        (own,) = elmo.encode([read], "all")
+        found = [vector for _, vector in target_vectors(elmo, [TaggedSentence(tokens, targets)])]
+        for (start, end), vector in zip(places, found, strict=True):
+            np.testing.assert_allclose(vector[:-2], own[:, start:end].mean(1), atol=1e-6)
+
+
 def test_of_another_model_or_version(tiny):
     vectors = SenseVectors.train(tiny, TRAIN)
     vectors.check(tiny)

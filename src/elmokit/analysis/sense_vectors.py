@@ -268,17 +268,28 @@ def target_vectors(
     with DelayedProgress("reading tagged text", len(sentences), "sentences") as bar:
         for start in range(0, len(sentences), _AT_ONCE):
             some = sentences[start : start + _AT_ONCE]
-            texts = [s.tokens for s in some]
-            layers = elmo.encode(texts, "all", marks=True, progress=False)
-            for sentence, array in zip(some, layers, strict=True):
+            read = [_compounds_split(elmo, s.tokens) for s in some]
+            layers = elmo.encode([tokens for tokens, _ in read], "all", marks=True, progress=False)
+            for sentence, (_, place), array in zip(some, read, layers, strict=True):
                 alone = _top_alone(elmo, array)
                 every = np.concatenate([array, alone[None]])
                 for target in sentence.targets:
-                    before, behind = target.start, target.end + 1  # the first is the mark
+                    # the first is the mark
+                    before, behind = place[target.start], place[target.end] + 1
                     own = every[:, before + 1 : behind].mean(1)
                     around = np.concatenate([alone[before, :half], alone[behind, half:]])
                     yield target, np.concatenate([own, around[None]])
             bar.advance(len(some))
+
+
+def _compounds_split(elmo: Elmo, tokens: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Tokens (T,) with words such as well-known as the model's tokenizer splits them.
+
+    Returns:
+        The pieces, and where those of each token begin (T + 1,), last where all end.
+    """
+    pieces = [elmo.tokenize(token) if "-" in token else [token] for token in tokens]
+    return [p for some in pieces for p in some], [0, *np.cumsum([len(p) for p in pieces]).tolist()]
 
 
 def _top_alone(elmo: Elmo, layers: Vectors) -> Vectors:

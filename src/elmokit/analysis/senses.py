@@ -13,7 +13,11 @@ from elmokit.errors import InputError
 
 _WORD = re.compile(r"<(wf|punc)([^>]*)>([^<]*)</(?:wf|punc)>|</s>")
 _ATTRIBUTE = re.compile(r"(\w+)=(\S+)")
-_QUOTES = {"``": '"', "''": '"'}
+_WRITTEN = {
+    "``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{",
+    "-RCB-": "}",
+}  # fmt: skip
+"""What treebanks write instead of quotation marks and brackets, and what these are."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
                     yield TaggedSentence(tokens, targets)
                 tokens, targets = [], []
                 continue
-            words = [_QUOTES.get(w, w) for w in match[3].replace("&amp;", "&").split("_") if w]
+            words = _words(match[3])
             if not words:
                 continue
             about = dict(_ATTRIBUTE.findall(match[2]))
@@ -86,7 +90,7 @@ def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
         tokens: list[str] = []
         targets: list[Target] = []
         for element in sentence:
-            words = [_QUOTES.get(w, w) for w in (element.text or "").replace("_", " ").split()]
+            words = _words(element.text or "")
             if element.tag == "instance" and words:
                 start, name = len(tokens), element.get("id", "")
                 targets.append(
@@ -102,3 +106,8 @@ def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
             tokens += words
         sentences.append(TaggedSentence(tokens, targets))
     return sentences
+
+
+def _words(written: str) -> list[str]:
+    """The words of an element: those of a phrase stand apart by _, or by white space."""
+    return [_WRITTEN.get(w, w) for w in written.replace("&amp;", "&").replace("_", " ").split()]

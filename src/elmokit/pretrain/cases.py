@@ -1,8 +1,8 @@
 """Sentences in capitals or in small letters, as people write them who are in a hurry, or shout.
 
-An encyclopedia has few of them, so that a model of it takes SEND for a name. Where some sentences
-are read in another case, while the words to predict stay as they are, it learns that the two are
-one word.
+An encyclopedia has few of them, so that a model of it knows HELP worse than help. Where some
+sentences are read in another case, while the words to predict stay as they are, it learns that the
+two are one word.
 """
 
 from __future__ import annotations

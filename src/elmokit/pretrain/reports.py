@@ -85,6 +85,7 @@ def draw_training(folder: RunFolder) -> None:
     """Losses and perplexities so far as training.png, where matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import ScalarFormatter
     except ImportError:
         return
     reports = folder.reports()
@@ -92,22 +93,32 @@ def draw_training(folder: RunFolder) -> None:
     valid = [r for r in reports if r["kind"] == "evaluation" and math.isfinite(r["mean"])]
     if not train and not valid:
         return
+    line = [r for r in valid if not r["whole"]] or valid
+    drawn = [r for r in train if r.get("sampled")]
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     left = figure.subplots()
     millions = 1e6
-    left.plot([r["tokens"] / millions for r in train], [r["loss"] for r in train], "#0072B2")
+    for some, style, among in (
+        (drawn, ":", "the words drawn"),
+        ([r for r in train if not r.get("sampled")], "-", "all words"),
+    ):
+        at = [r["tokens"] / millions for r in some]
+        left.plot(at, [r["loss"] for r in some], style, color="#0072B2", label=f"among {among}")
     left.set_xlabel("million tokens seen")
     left.set_ylabel("training loss a token", color="#0072B2")
+    if drawn:
+        left.legend(loc="upper center", frameon=False)
     right = left.twinx()
     right.plot(
-        [r["tokens"] / millions for r in valid], [r["mean"] for r in valid], "o-", color="#D55E00"
+        [r["tokens"] / millions for r in line], [r["mean"] for r in line], "o-", color="#D55E00"
     )
     right.set_ylabel("validation perplexity", color="#D55E00")
     if valid:
+        # the end, by the whole of the text, is not the next point of the line
+        right.set_ylabel(f"validation perplexity, last {valid[-1]['mean']:.1f}")
         right.set_yscale("log")
-        right.annotate(
-            f"{valid[-1]['mean']:.1f}", (valid[-1]["tokens"] / millions, valid[-1]["mean"])
-        )
+        for axis_formatter in (right.yaxis.set_major_formatter, right.yaxis.set_minor_formatter):
+            axis_formatter(ScalarFormatter())
     new = folder.path / "training.new.png"
     with contextlib.suppress(OSError):  # a picture is not worth a run
         figure.savefig(new, dpi=150)

@@ -268,6 +268,7 @@ class Trainer:
             "epoch": self.progress.epoch + self.progress.batch / self._per_epoch,
             "learning_rate": self.optimizers[0].param_groups[0]["lr"],
             "done": self._done(),
+            "sampled": self.model.sampled,
         }
         if (busy := gpu_busy(self.process.device)) is not None:
             values["gpu_busy"] = busy
