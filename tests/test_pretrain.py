@@ -187,6 +187,31 @@ def test_biases_from_zero(text, tmp_path):
     assert found["frequent"] < 0.7 * found["zero"]
 
 
+@pytest.mark.parametrize("shares", [(1.0,), (0.0,), (1.0, 0.0)])
+def test_picture_of_training(tmp_path, shares):
+    """The loss among the words drawn is not that among all, and the two are not one line."""
+    from matplotlib.figure import Figure
+
+    folder = RunFolder(tmp_path)
+    for step in range(20):
+        drawn = bool(shares[step * len(shares) // 20])
+        values = {"tokens": 1000 * step, "step": step}
+        folder.report(kind="training", loss=9 - step / 4, sampled=drawn, **values)
+        for whole in (False, True)[: 1 + (step == 19)]:
+            folder.report(kind="evaluation", mean=20_000 / 1.3**step, whole=whole, **values)
+    figures = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", lambda self, path, dpi: figures.append(self))
+        draw_training(folder)
+    left, right = figures[0].axes
+    assert [len(line.get_xdata()) for line in left.lines] == [20 // len(shares)] * len(shares)
+    names = [] if left.legend_ is None else [t.get_text() for t in left.legend_.texts]
+    among = {1.0: "among the words drawn", 0.0: "among all words"}
+    assert names == ([among[share] for share in shares] if 1.0 in shares else [])
+    assert len(right.lines[0].get_xdata()) == 20  # the last, by all of the text, is not in it
+    assert right.get_ylabel() == f"validation perplexity, {20_000 / 1.3**19:.1f} at the end"
+
+
 def test_learns(text, tmp_path, monkeypatch):
     monkeypatch.setattr("elmokit.pretrain.reports.draw_training", draw_training)  # here it counts
     found = run(text, tmp_path / "run", recipe(training={"epochs": 12, "evaluate_every": 0.5}))
@@ -280,6 +305,9 @@ def test_words_instead_of_characters(text, tmp_path):
     vectors = elmo.encode([["cat", "xyzzy", "plugh"]], layers=0)[0]
     assert np.abs(vectors[0] - vectors[1]).max() > 0.01
     np.testing.assert_array_equal(vectors[1], vectors[2])  # both unknown
+    model = str(tmp_path / "run" / "best")
+    with pytest.raises(ConfigError, match="recased is for models that read characters"):
+        run(text, tmp_path / "on", recipe(training={"recased": 0.1}), init_from=model)
 
 
 def test_export(text, tmp_path):

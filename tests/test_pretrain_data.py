@@ -4,9 +4,11 @@ import gzip
 import itertools
 import lzma
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 import zstandard
 
 from elmokit.data.batches import BEGIN, END, SentenceBatches, Share, StreamBatches
@@ -16,9 +18,12 @@ from elmokit.errors import (
     FormatError,
     InputError,
 )
-from elmokit.pretrain.cases import OtherCases
+from elmokit.formats.checkpoint import Checkpoint
+from elmokit.pretrain.cases import OtherCases, in_other_cases
+from elmokit.pretrain.feed import Feed
+from elmokit.pretrain.recipe import SoftmaxSettings
 from elmokit.pretrain.train import make_batches
-from elmokit.pretrain.vocabulary import code_words
+from elmokit.pretrain.vocabulary import choose_words, code_words
 from pretraining import recipe, sentences
 
 # Text to numbers
@@ -233,53 +238,86 @@ def _corpus(tmp_path, lines):
     return prepare([path], tmp_path / "data", TextOptions(tokenized=True))
 
 
-def _read(cases, corpus, batch, step=0):
-    """What each row of a batch reads forwards, and what it is to predict, as sentences."""
-    read, words = cases.read(batch, step), ["<S>", "</S>", *corpus.words]
-    row = np.nonzero(np.arange(batch.lengths.max())[:, None] < batch.lengths)[1]
-    for number in range(len(batch.lengths)):
-        codes, targets = read[0, row == number], batch.targets[0, row == number]
-        back = read[1, row == number][::-1]
-        assert codes[1:].tolist() == back[:-1].tolist()  # both directions read the same
-        assert (codes[0], back[-1]) == (BEGIN, END)
-        yield [cases.words[c] for c in codes[1:]], [words[c] for c in targets[:-1]]
+def _sentences(batch, codes, words):
+    """What each sentence of a batch reads in the forward direction, without the mark."""
+    found = {}
+    for sentence, code in zip(batch.sentences.tolist(), codes[0].tolist(), strict=True):
+        if code != BEGIN:
+            found.setdefault(sentence, []).append(words[code])
+    return found
 
 
-def test_some_sentences_are_read_in_another_case(tmp_path):
-    corpus = _corpus(tmp_path, ["Ann saw the Red CAT .", "the straße İS here 中文 ."] * 300)
-    words = code_words(corpus, "<S>", "</S>")
-    cases = OtherCases(words, 0.2, seed=1)
-    assert cases.words[: len(words)] == words
-    assert len(set(cases.words)) == len(cases.words)
-    plan = SentenceBatches(corpus, corpus.n_tokens, 0)
-    found = list(_read(cases, corpus, plan.batch(0, 0)))
-    kinds = {"as it is": 0, "capitals": 0, "small": 0}
-    for read, written in found:
-        ways = (written, [w.upper() for w in written], [w.lower() for w in written])
-        kinds[list(kinds)[ways.index(read)]] += 1
-    assert sum(kinds.values()) == 600
-    assert kinds["as it is"] == pytest.approx(480, abs=40)
-    assert kinds["capitals"] == pytest.approx(60, abs=25)
-    again = list(_read(OtherCases(words, 0.2, seed=1), corpus, plan.batch(0, 0)))
-    assert again == found
-    assert list(_read(cases, corpus, plan.batch(0, 0), step=1)) != found
+@pytest.mark.parametrize("order", ["sentences", "stream"])
+def test_some_sentences_are_read_in_another_case(tmp_path, order):
+    corpus = _corpus(tmp_path, ["Ann saw the Red CAT .", "the straße İS here 中文 ."] * 400)
+    given = code_words(corpus, "<S>", "</S>")
+    words, codes = in_other_cases(given)
+    assert words[: len(given)] == given
+    assert len(set(words)) == len(words)
+    settings = recipe(batch={"order": order, "tokens": 4800, "steps": 300})
+    plan = make_batches(settings, corpus, Share())
+    cases = OtherCases(codes, 0.2, plan.n_sentences, seed=1)
+    batch = plan.batch(0, 0)
+    kinds = [0, 0, 0]
+    written, read = (_sentences(batch, found, words) for found in (batch.inputs, cases.read(batch)))
+    for number, sentence in written.items():
+        ways = (sentence, [w.upper() for w in sentence], [w.lower() for w in sentence])
+        kinds[ways.index(read[number])] += 1
+    assert len(written) > 600
+    shares = np.array(kinds) / len(written)
+    np.testing.assert_allclose(shares, [0.8, 0.1, 0.1], atol=0.05)
+    # both directions read the same, whichever step they are at
+    upper = {words.index("ANN"), words.index("SAW"), words.index("STRASSE")}
+    shouted = [set(batch.sentences[np.isin(way, list(upper))]) for way in cases.read(batch)]
+    assert shouted[0] == shouted[1]
+    again = OtherCases(codes, 0.2, plan.n_sentences, seed=1)
+    np.testing.assert_array_equal(again.read(batch), cases.read(batch))
+    other = cases.read(plan.batch(1, 0))
+    assert set(_in_capitals(plan.batch(1, 0), other, upper)) != set(shouted[0])
+
+
+def _in_capitals(batch, read, capitals):
+    return batch.sentences[np.isin(read[0], list(capitals))]
 
 
 @pytest.mark.parametrize("order", ["sentences", "stream"])
 def test_cases_do_not_depend_on_the_number_of_processes(tmp_path, order):
     corpus = _corpus(tmp_path, [f"{'a ' * (i % 7)}B{i} ." for i in range(200)])
-    cases = OtherCases(code_words(corpus, "<S>", "</S>"), 0.5, seed=0)
+    _, codes = in_other_cases(code_words(corpus, "<S>", "</S>"))
     settings = recipe(batch={"order": order, "tokens": 320, "steps": 8})
-    one, *two = (
-        make_batches(settings, corpus, share).batch(0, 1)
-        for share in (Share(), Share(0, 2), Share(1, 2))
-    )
-    rows = [_rows(batch, cases.read(batch, 5)) for batch in (one, *two)]
-    assert rows[0] == rows[1] | rows[2]
-    assert rows[0] != _rows(one, one.inputs)
+    found = []
+    for share in (Share(), Share(0, 2), Share(1, 2)):
+        plan = make_batches(settings, corpus, share)
+        batch, cases = plan.batch(0, 1), OtherCases(codes, 0.5, plan.n_sentences, seed=0)
+        found.append(
+            sorted(zip(batch.sentences.tolist(), *cases.read(batch).tolist(), strict=True))
+        )
+        assert (cases.read(batch) != batch.inputs).any()
+    assert found[0] == sorted(found[1] + found[2])
 
 
-def _rows(batch, codes):
-    """What each row reads, by its number among those of all processes."""
-    row = np.nonzero(np.arange(batch.lengths.max())[:, None] < batch.lengths)[1]
-    return {int(n): codes[:, row == i].tolist() for i, n in enumerate(batch.rows)}
+def test_no_other_case_is_a_mark():
+    words, codes = in_other_cases(["<S>", "</S>", "<s>", "</s>", "Word"])
+    assert words == ["<S>", "</S>", "<s>", "</s>", "Word", "WORD", "word"]
+    assert codes.tolist() == [[0, 1, 2, 3, 4], [0, 1, 2, 3, 5], [0, 1, 2, 3, 6]]
+
+
+def test_text_without_cases():
+    with pytest.raises(InputError, match="training.recased has no effect on this text"):
+        in_other_cases(["<S>", "</S>", "我", "们", "。"])
+
+
+def test_only_training_reads_other_cases(tmp_path):
+    corpus = _corpus(tmp_path, ["the cat sees the Dog ."] * 50)
+    vocabulary = choose_words(corpus, 100, 1)
+    base = Checkpoint(replace(recipe().model, vocabulary_size=len(vocabulary)), {}, vocabulary)
+    plan = SentenceBatches(corpus, 300, 0)
+    settings, device = SoftmaxSettings("full"), torch.device("cpu")
+    feeds = [Feed(corpus, plan, base, settings, 0, device, share) for share in (0.0, 1.0)]
+    first = plan.batch(0, 0)
+    for step, differs in ((0, True), (None, False)):
+        plain, other = (feed.make(first, step) for feed in feeds)
+        made = zip(feeds, (plain, other), strict=True)
+        read = [feed.table.ids[batch.words][batch.inputs] for feed, batch in made]
+        assert torch.equal(read[0], read[1]) is not differs
+        assert torch.equal(plain.targets, other.targets)

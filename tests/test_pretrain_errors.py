@@ -48,6 +48,8 @@ from pretraining import (
         ({"model": {"vocabulary_size": 9}}, "model.vocabulary_size follows from text.vocabulary_"),
         ({"model": {"softmax_cutoffs": [3]}}, "model.softmax_cutoffs follows from softmax.cutoffs"),
         ({"model": {"token_encoder": {"word_dim": 9, "n_words": 9}}}, "choose model.encoder=words"),
+        ({"training": {"recased": 1.5}}, "training.recased must be from 0 to 1"),
+        ({"training": {"recased": 0.1}, "encoder": "words"}, "for models that read characters"),
     ],
 )
 def test_wrong_settings(change, message):

@@ -17,7 +17,7 @@ from elmokit.analysis.sense_vectors import (
 )
 from elmokit.analysis.senses import TaggedSentence, Target, read_raganato, read_semcor
 from elmokit.analysis.wordnet import WordNet
-from elmokit.analysis.wsd import evaluate
+from elmokit.analysis.wsd import evaluate, tag
 from elmokit.errors import FormatError, InputError
 from pretraining import recipe
 
@@ -181,6 +181,15 @@ def test_compounds_are_split_as_the_model_splits_them(tiny):
         found = [vector for _, vector in target_vectors(elmo, [TaggedSentence(tokens, targets)])]
         for (start, end), vector in zip(places, found, strict=True):
             np.testing.assert_allclose(vector[:-2], own[:, start:end].mean(1), atol=1e-6)
+
+
+def test_compounds_are_found_where_the_model_splits_them(tiny, tmp_path):
+    (tmp_path / "index.sense").write_text("well-known%3:00:00:: 00000000 1 1\n" + INDEX)
+    split = Elmo(tiny.checkpoint(), tokenizer="english-hyphens", device="cpu")
+    vectors = SenseVectors.train(split, TRAIN)
+    (found,) = tag(split, vectors, WordNet(tmp_path), [split.tokenize("a well-known bank")])
+    assert [(word.start, word.end) for word in found] == [(1, 4), (4, 5)]
+    assert found[0].key == "well-known%3:00:00::"
 
 
 def test_of_another_model_or_version(tiny):

@@ -283,12 +283,13 @@ def target_vectors(
 
 
 def _compounds_split(elmo: Elmo, tokens: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Tokens (T,) with words such as well-known as the model's tokenizer splits them.
+    """Tokens (T,) with words such as well-known as the tokenizer of an English model splits them.
 
     Returns:
         The pieces, and where those of each token begin (T + 1,), last where all end.
     """
-    pieces = [elmo.tokenize(token) if "-" in token else [token] for token in tokens]
+    english = elmo.tokenizer.name.startswith("english")
+    pieces = [elmo.tokenize(t) if english and "-" in t else [t] for t in tokens]
     return [p for some in pieces for p in some], [0, *np.cumsum([len(p) for p in pieces]).tolist()]
 
 

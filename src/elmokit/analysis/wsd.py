@@ -186,7 +186,8 @@ def _look_up(wordnet: WordNet, tokens: Sequence[str]) -> list[Target]:
     start = 0
     while start < len(tokens):
         for end in range(min(len(tokens), start + _LONGEST), start, -1):
-            keys = wordnet.of_form(" ".join(tokens[start:end]))
+            # a model's tokenizer may have split well-known
+            keys = wordnet.of_form(" ".join(tokens[start:end]).replace(" - ", "-"))
             if keys and tokens[start].lower() not in _FUNCTION_WORDS:
                 found.append(Target(start, end, "", "", keys=tuple(keys)))
                 break

@@ -30,8 +30,10 @@ class TrainingBatch:
     """Codes (2, N) that they are to predict."""
     lengths: Numbers
     """Steps (B,) of each row, longest first; N is their sum."""
-    rows: Numbers
-    """Number (B,) of each row among those of all processes."""
+    sentences: Numbers
+    """Number (N,) of the sentence, or piece of one, that each step is of."""
+    epoch: int
+    """The pass over the text it belongs to."""
     total: int
     """Tokens a direction predicts in this batch, on all machines together."""
     carried: bool
@@ -48,6 +50,11 @@ class Share:
 
 class Batches(Protocol):
     """The batches of an epoch, by their number."""
+
+    @property
+    def n_sentences(self) -> int:
+        """How many sentences, or pieces of some, have numbers."""
+        ...
 
     def n_batches(self, epoch: int) -> int:
         """How many there are."""
@@ -102,6 +109,11 @@ class SentenceBatches:
             )
         self._planned: tuple[int, list[Numbers]] = (-1, [])
 
+    @property
+    def n_sentences(self) -> int:
+        """See :class:`Batches`."""
+        return len(self._starts)
+
     def n_batches(self, epoch: int) -> int:
         """See :class:`Batches`."""
         return len(self._plan(epoch))
@@ -111,9 +123,13 @@ class SentenceBatches:
         which = self._plan(epoch)[number]
         total = int((self._lengths[which] + 1).sum())
         # every so-manieth, so that all processes have sentences of the same lengths
-        rows = np.arange(self._share.rank, len(which), self._share.size)
-        mine = which[rows]
-        return _side_by_side(self._corpus, self._starts[mine], self._lengths[mine], rows, total)
+        mine = which[self._share.rank :: self._share.size]
+        mine = mine[np.argsort(-self._lengths[mine], kind="stable")]
+        starts, lengths = self._starts[mine], self._lengths[mine]
+        steps = np.arange(int(lengths.max()) + 1)[:, None]
+        step, row = np.nonzero(steps <= lengths)
+        inputs, targets = _both_ways(self._corpus, starts[row], lengths[row], step)
+        return TrainingBatch(inputs, targets, lengths + 1, mine[row], epoch, total, carried=False)
 
     def _plan(self, epoch: int) -> list[Numbers]:
         planned, batches = self._planned  # at once, as another thread may ask for another epoch
@@ -181,6 +197,11 @@ class StreamBatches:
             )
         self._ordered: tuple[int, Numbers, Numbers] | None = None
 
+    @property
+    def n_sentences(self) -> int:
+        """See :class:`Batches`."""
+        return len(self._corpus)
+
     def n_batches(self, epoch: int) -> int:
         """See :class:`Batches`."""
         return self._total // self._rows // self._steps
@@ -198,7 +219,13 @@ class StreamBatches:
         offset = places.ravel() - (ends[at] - lengths - 1)
         inputs, targets = _both_ways(self._corpus, self._corpus.starts[sentence], lengths, offset)
         return TrainingBatch(
-            inputs, targets, np.full(rows, self._steps), first, self._rows * self._steps, number > 0
+            inputs,
+            targets,
+            np.full(rows, self._steps),
+            sentence,
+            epoch,
+            self._rows * self._steps,
+            number > 0,
         )
 
     def _order(self, epoch: int) -> tuple[Numbers, Numbers]:
@@ -226,18 +253,6 @@ def _cut(corpus: Corpus, max_length: int) -> tuple[Numbers, Numbers]:
     number = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     starts = corpus.starts[which] + number * max_length
     return starts, np.minimum(max_length, lengths[which] - number * max_length)
-
-
-def _side_by_side(
-    corpus: Corpus, starts: Numbers, lengths: Numbers, rows: Numbers, total: int
-) -> TrainingBatch:
-    """Sentences as rows, longest first."""
-    order = np.argsort(-lengths, kind="stable")
-    starts, lengths, rows = starts[order], lengths[order], rows[order]
-    steps = np.arange(int(lengths.max()) + 1)[:, None]
-    step, row = np.nonzero(steps <= lengths)
-    inputs, targets = _both_ways(corpus, starts[row], lengths[row], step)
-    return TrainingBatch(inputs, targets, lengths + 1, rows, total, carried=False)
 
 
 def _both_ways(

@@ -18,7 +18,7 @@ from elmokit.data.batches import Batches, TrainingBatch
 from elmokit.data.corpus import Corpus
 from elmokit.devices import to_device
 from elmokit.formats.checkpoint import Checkpoint
-from elmokit.pretrain.cases import OtherCases
+from elmokit.pretrain.cases import OtherCases, in_other_cases
 from elmokit.pretrain.losses import Negatives
 from elmokit.pretrain.recipe import SoftmaxSettings
 from elmokit.pretrain.vocabulary import code_words, target_rows
@@ -148,7 +148,7 @@ class Feed:
         softmax: How the words are predicted.
         seed: Decides which words are drawn, and which sentences are read in another case.
         device: Where the model is.
-        recased: How many of all sentences these are.
+        recased: The share of these.
     """
 
     def __init__(
@@ -164,8 +164,10 @@ class Feed:
         alphabet, encoder = base.alphabet(), base.config.token_encoder
         vocabulary = base.vocabulary or []
         words = code_words(corpus, alphabet.begin, alphabet.end)
-        self._cases = OtherCases(words, recased, seed) if recased else None
-        words = words if self._cases is None else self._cases.words
+        self._cases = None
+        if recased:
+            words, cases = in_other_cases(words)
+            self._cases = OtherCases(cases, recased, plan.n_sentences, seed)
         self.table = WordTable(words, alphabet, encoder.max_characters, encoder.widest, device)
         """The characters of its words."""
         self.targets = target_rows(corpus, vocabulary)
@@ -200,10 +202,13 @@ class Feed:
             yield batch.to(self.device)
 
     def make(self, batch: TrainingBatch, step: int | None) -> ModelBatch:
-        """A batch, on the CPU, with what is drawn for a step; None for nothing, as it is."""
+        """A batch, on the CPU, with what is drawn for a step of training.
+
+        With None nothing is drawn, and no sentence is read in another case.
+        """
         read = batch.inputs
         if self._cases is not None and step is not None:
-            read = self._cases.read(batch, step)
+            read = self._cases.read(batch)
         codes, inverse = np.unique(read, return_inverse=True)
         words, groups = self.table.groups(codes)
         place = np.empty(int(codes[-1]) + 1, np.int64)

@@ -249,6 +249,8 @@ class Recipe:
                 "model.token_encoder can be trained with alphabet=utf8 and word_dim=0 alone; for "
                 "vectors of whole words, choose model.encoder=words"
             )
+        with mistakes.noted():
+            check_recased(self.training, self.encoder == "char_cnn")
         mistakes.report()
 
     def to_dict(self) -> dict[str, Any]:
@@ -319,6 +321,15 @@ def check_context(order: str, context: ContextConfig) -> None:
             f"is {context.cell_dim} too"
         )
     mistakes.report()
+
+
+def check_recased(training: TrainingSettings, characters: bool) -> None:
+    """Raise where words are to be read in another case by a model that knows no characters."""
+    if training.recased and not characters:
+        raise ConfigError(
+            "training.recased is for models that read characters, to which a word in capitals is "
+            "more than an unknown word; leave it out"
+        )
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def draw_training(folder: RunFolder) -> None:
     """Losses and perplexities so far as training.png, where matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
-        from matplotlib.ticker import ScalarFormatter
+        from matplotlib.ticker import LogFormatter
     except ImportError:
         return
     reports = folder.reports()
@@ -98,27 +98,29 @@ def draw_training(folder: RunFolder) -> None:
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     left = figure.subplots()
     millions = 1e6
-    for some, style, among in (
+    parts = (
         (drawn, ":", "the words drawn"),
         ([r for r in train if not r.get("sampled")], "-", "all words"),
-    ):
+    )
+    for some, style, among in (part for part in parts if part[0]):
         at = [r["tokens"] / millions for r in some]
         left.plot(at, [r["loss"] for r in some], style, color="#0072B2", label=f"among {among}")
     left.set_xlabel("million tokens seen")
     left.set_ylabel("training loss a token", color="#0072B2")
     if drawn:
-        left.legend(loc="upper center", frameon=False)
+        left.legend(frameon=False)
     right = left.twinx()
     right.plot(
         [r["tokens"] / millions for r in line], [r["mean"] for r in line], "o-", color="#D55E00"
     )
     right.set_ylabel("validation perplexity", color="#D55E00")
     if valid:
-        # the end, by the whole of the text, is not the next point of the line
-        right.set_ylabel(f"validation perplexity, last {valid[-1]['mean']:.1f}")
+        last = valid[-1]  # at the end that of the best, by all of the text: not a point of the line
+        when = "at the end" if last["whole"] else "so far"
+        right.set_ylabel(f"validation perplexity, {last['mean']:.1f} {when}")
         right.set_yscale("log")
-        for axis_formatter in (right.yaxis.set_major_formatter, right.yaxis.set_minor_formatter):
-            axis_formatter(ScalarFormatter())
+        right.yaxis.set_major_formatter(LogFormatter())
+        right.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
     new = folder.path / "training.new.png"
     with contextlib.suppress(OSError):  # a picture is not worth a run
         figure.savefig(new, dpi=150)

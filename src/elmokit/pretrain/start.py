@@ -18,7 +18,7 @@ from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.pretrain.evaluate import Evaluation
 from elmokit.pretrain.from_model import check_softmax, cutoffs, with_words
 from elmokit.pretrain.process import Process, joined
-from elmokit.pretrain.recipe import Recipe, check_context
+from elmokit.pretrain.recipe import Recipe, check_context, check_recased
 from elmokit.pretrain.reports import Reporter
 from elmokit.pretrain.run_folder import RunFolder, Start
 from elmokit.pretrain.train import Trainer
@@ -190,6 +190,8 @@ def _complete(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
         context = model.config.context
         with mistakes.noted():
             check_context(recipe.batch.order, model.config.context)
+        with mistakes.noted():
+            check_recased(recipe.training, bool(model.config.token_encoder.filters))
         if _keeps_words(model, start):
             with mistakes.noted():
                 check_softmax(model.config, recipe.softmax)
