@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -24,6 +25,11 @@ from reference import Reference
 # a machine may be busy with other things
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
+
+# A shell lets its background jobs ignore Ctrl-C, and so do all they start, which some tests stop
+# that way.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TINY = {
     "lstm": {
