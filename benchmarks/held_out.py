@@ -44,7 +44,7 @@ def main() -> None:
         tags = probe(elmo, seen, tagged[::_SENTENCES])
         senses = evaluate(elmo, SenseVectors.train(elmo, known), wordnet, asked)
         by_layer = " / ".join(f"{score.accuracy:.2f}" for score in tags.layers)
-        print(f"{model}")
+        print(model)
         print(
             f"  tags ({tags.n_dev:,}): layers {by_layer}, "
             f"side by side {tags.side_by_side.accuracy:.2f}"

@@ -267,17 +267,18 @@ def test_some_sentences_are_read_in_another_case(tmp_path, order):
     shares = np.array(kinds) / len(written)
     np.testing.assert_allclose(shares, [0.8, 0.1, 0.1], atol=0.05)
     # both directions read the same, whichever step they are at
-    upper = {words.index("ANN"), words.index("SAW"), words.index("STRASSE")}
-    shouted = [set(batch.sentences[np.isin(way, list(upper))]) for way in cases.read(batch)]
+    upper = [words.index(word) for word in ("ANN", "SAW", "STRASSE")]
+    shouted = [_with(upper, batch, way) for way in cases.read(batch)]
     assert shouted[0] == shouted[1]
     again = OtherCases(codes, 0.2, plan.n_sentences, seed=1)
     np.testing.assert_array_equal(again.read(batch), cases.read(batch))
-    other = cases.read(plan.batch(1, 0))
-    assert set(_in_capitals(plan.batch(1, 0), other, upper)) != set(shouted[0])
+    other = plan.batch(1, 0)
+    assert _with(upper, other, cases.read(other)[0]) != shouted[0]
 
 
-def _in_capitals(batch, read, capitals):
-    return batch.sentences[np.isin(read[0], list(capitals))]
+def _with(codes, batch, read):
+    """Sentences of a batch in which a direction reads one of some codes."""
+    return set(batch.sentences[np.isin(read, codes)].tolist())
 
 
 @pytest.mark.parametrize("order", ["sentences", "stream"])

@@ -123,8 +123,7 @@ class SentenceBatches:
         which = self._plan(epoch)[number]
         total = int((self._lengths[which] + 1).sum())
         # every so-manieth, so that all processes have sentences of the same lengths
-        mine = which[self._share.rank :: self._share.size]
-        mine = mine[np.argsort(-self._lengths[mine], kind="stable")]
+        mine = which[self._share.rank :: self._share.size]  # as planned, longest first
         starts, lengths = self._starts[mine], self._lengths[mine]
         steps = np.arange(int(lengths.max()) + 1)[:, None]
         step, row = np.nonzero(steps <= lengths)

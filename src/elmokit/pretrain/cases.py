@@ -66,6 +66,7 @@ class OtherCases:
         """Of each sentence, which row of the codes is read."""
         drawn, cases = self._drawn  # at once, as another thread may ask for another epoch
         if drawn != epoch:
+            # not [seed, 2, epoch]: zeros at the end do not count, and [seed, 2] orders epoch 2
             chance = np.random.default_rng([self._seed, 2, epoch, 1]).random(self._n)
             cases = (chance < self._share).astype(np.int8) + (chance < self._share / 2)
             self._drawn = (epoch, cases)

@@ -113,14 +113,14 @@ def draw_training(folder: RunFolder) -> None:
     right.plot(
         [r["tokens"] / millions for r in line], [r["mean"] for r in line], "o-", color="#D55E00"
     )
-    right.set_ylabel("validation perplexity", color="#D55E00")
+    label = "validation perplexity"
     if valid:
         last = valid[-1]  # at the end that of the best, by all of the text: not a point of the line
-        when = "at the end" if last["whole"] else "so far"
-        right.set_ylabel(f"validation perplexity, {last['mean']:.1f} {when}")
+        label += f", {last['mean']:.1f} {'at the end' if last['whole'] else 'so far'}"
         right.set_yscale("log")
         right.yaxis.set_major_formatter(LogFormatter())
         right.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    right.set_ylabel(label, color="#D55E00")
     new = folder.path / "training.new.png"
     with contextlib.suppress(OSError):  # a picture is not worth a run
         figure.savefig(new, dpi=150)
