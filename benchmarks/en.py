@@ -21,10 +21,10 @@ import torch
 from cpu import HERE, allennlp, make_sentences, matrix_flops, processor, tokens_per_second, versions
 
 from elmokit import Elmo
-from elmokit.analysis.sense_vectors import SenseVectors
-from elmokit.analysis.senses import read_raganato, read_semcor
-from elmokit.analysis.wordnet import WordNet
-from elmokit.analysis.wsd import evaluate
+from elmokit.analysis.senses.disambiguation import evaluate
+from elmokit.analysis.senses.sense_vectors import SenseVectors
+from elmokit.analysis.senses.tagged_text import read_raganato, read_semcor
+from elmokit.analysis.senses.wordnet import WordNet
 from elmokit.formats import DEFAULT_MODEL, find_model
 from elmokit.pretrain.score import evaluate_model
 

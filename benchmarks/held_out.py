@@ -14,12 +14,12 @@ import argparse
 from pathlib import Path
 
 from elmokit import Elmo
-from elmokit.analysis.conll import read_conll
-from elmokit.analysis.probe import probe
-from elmokit.analysis.sense_vectors import SenseVectors
-from elmokit.analysis.senses import TaggedSentence, read_semcor
-from elmokit.analysis.wordnet import WordNet
-from elmokit.analysis.wsd import evaluate
+from elmokit.analysis.probes.conll import read_conll
+from elmokit.analysis.probes.probing import probe
+from elmokit.analysis.senses.disambiguation import evaluate
+from elmokit.analysis.senses.sense_vectors import SenseVectors
+from elmokit.analysis.senses.tagged_text import TaggedSentence, read_semcor
+from elmokit.analysis.senses.wordnet import WordNet
 
 _SENTENCES, _PASSAGES, _PASSAGE = 10, 5, 50  # one in so many; how many sentences a passage has
 

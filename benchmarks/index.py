@@ -21,9 +21,9 @@ import torch
 from cpu import HERE, processor, versions
 
 from elmokit import Elmo
-from elmokit.analysis.build_index import build_index
-from elmokit.analysis.index import Index
-from elmokit.analysis.neighbours import neighbours
+from elmokit.analysis.index.build import build_index
+from elmokit.analysis.index.neighbours import neighbours
+from elmokit.analysis.index.token_index import Index
 
 K = 10
 

@@ -22,9 +22,9 @@ from typing import Any
 import torch
 from cpu import HERE, processor, versions
 
-from elmokit.data.prepare import TextOptions, prepare
+from elmokit.pretrain.data.prepare import TextOptions, prepare
 from elmokit.pretrain.recipe import BatchSettings, OptimizerSettings, Recipe
-from elmokit.pretrain.run_folder import RunFolder
+from elmokit.pretrain.run.folder import RunFolder
 from elmokit.pretrain.start import pretrain
 
 PARTS = ("data", "token encoder", "context", "softmax", "optimizer")

@@ -17,9 +17,9 @@ from cpu import HERE
 
 import elmokit
 from elmokit import Elmo
-from elmokit.analysis.sense_vectors import Combination, Glosses, SenseVectors, target_vectors
-from elmokit.analysis.senses import read_raganato
-from elmokit.analysis.wordnet import WordNet
+from elmokit.analysis.senses.sense_vectors import Combination, Glosses, SenseVectors, target_vectors
+from elmokit.analysis.senses.tagged_text import read_raganato
+from elmokit.analysis.senses.wordnet import WordNet
 from elmokit.formats import DEFAULT_MODEL
 
 WAYS = {

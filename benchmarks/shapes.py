@@ -23,7 +23,7 @@ from cpu import HERE, processor, versions
 
 from elmokit.errors import ElmoKitError
 from elmokit.pretrain.recipe import Recipe
-from elmokit.pretrain.run_folder import RunFolder
+from elmokit.pretrain.run.folder import RunFolder
 from elmokit.pretrain.start import pretrain
 
 BASE: dict[str, Any] = {
@@ -181,7 +181,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullLocator
 
-    from elmokit.analysis.figures import COLOURS, MARKERS
+    from elmokit.io.figures import COLOURS, MARKERS
 
     plt.rcParams |= {"font.size": 7, "svg.hashsalt": "elmokit"}
     n_rows = -(-len(found) // 2)

@@ -147,7 +147,7 @@ def fixtures() -> Path:
 @pytest.fixture
 def text(tmp_path, monkeypatch):
     """Texts to train and to evaluate on; most of a short run's time would go into its picture."""
-    monkeypatch.setattr("elmokit.pretrain.reports.draw_training", lambda folder: None)
+    monkeypatch.setattr("elmokit.pretrain.run.reporter.draw_training", lambda folder: None)
     train, valid = tmp_path / "train.txt", tmp_path / "valid.txt"
     train.write_text("\n".join(sentences(400)) + "\n")
     valid.write_text("\n".join(sentences(60, seed=1)) + "\n")

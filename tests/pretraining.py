@@ -82,8 +82,8 @@ def options(settings):
 IN_TURN = """
 import json, os, sys
 from elmokit.cli.main import app
-from elmokit.pretrain import reports
-reports.draw_training = lambda folder: None  # which takes longer than these runs
+from elmokit.pretrain.run import reporter
+reporter.draw_training = lambda folder: None  # which takes longer than these runs
 for port, arguments in json.loads(sys.argv[1]):
     os.environ["MASTER_PORT"] = str(port)
     app(arguments, standalone_mode=False)

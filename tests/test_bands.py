@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from elmokit import Elmo
-from elmokit.analysis.bands import banded_perplexity, bands_report, perplexity_of_text
+from elmokit.analysis.perplexity_bands import banded_perplexity, bands_report, perplexity_of_text
 from elmokit.analysis.texts import read_sentences
-from elmokit.progress import DelayedProgress
+from elmokit.io.progress import DelayedProgress
 from elmokit.text.vocabulary import Vocabulary
 from test_similarity_report import n_colours
 
@@ -28,7 +28,9 @@ def lm(lm_folder):
 
 
 def test_sums(lm, monkeypatch):
-    monkeypatch.setattr("elmokit.analysis.bands.RANKS", (2, 4, 6))  # the, cat; sat, on; a, mat
+    monkeypatch.setattr(
+        "elmokit.analysis.perplexity_bands.RANKS", (2, 4, 6)
+    )  # the, cat; sat, on; a, mat
     found = banded_perplexity(lm, SENTENCES)
     scores = lm.score(SENTENCES)
     assert found.positions.names == ["1", "2", "3", "4–5", "6–10", "11–20", "21–40", "41+"]
@@ -65,7 +67,7 @@ def test_bands_of_the_usual_ranks(lm):
 
 
 def test_a_large_vocabulary_has_one_band_more():
-    from elmokit.analysis.bands import _rank_bands
+    from elmokit.analysis.perplexity_bands import _rank_bands
 
     words = ["<S>", *(f"w{i}" for i in range(1, 100_002)), "</S>", "<UNK>"]
     bands = _rank_bands(Vocabulary(words))
@@ -77,7 +79,7 @@ def test_a_large_vocabulary_has_one_band_more():
 
 def test_batches_do_not_matter(lm, monkeypatch):
     whole = banded_perplexity(lm, SENTENCES)
-    monkeypatch.setattr("elmokit.analysis.bands._AT_ONCE", 1)
+    monkeypatch.setattr("elmokit.analysis.perplexity_bands._AT_ONCE", 1)
     one = banded_perplexity(lm, SENTENCES)
     np.testing.assert_allclose(whole.ranks.losses, one.ranks.losses, rtol=1e-5)
 
@@ -129,7 +131,7 @@ def test_progress(lm, tmp_path, monkeypatch):
         def advance(self, n):
             self.told.append(n)
 
-    monkeypatch.setattr("elmokit.analysis.bands.DelayedProgress", Bar)
+    monkeypatch.setattr("elmokit.analysis.perplexity_bands.DelayedProgress", Bar)
     perplexity_of_text(lm, [tmp_path / "text"])
     perplexity_of_text(lm, [tmp_path / "text"], 5000)
     assert [(bar.total, bar.unit) for bar in bars] == [(28_000, "bytes"), (5000, "tokens")]

@@ -9,8 +9,8 @@ import pytest
 
 from elmokit import Elmo
 from elmokit.analysis.similarity import word_similarity
-from elmokit.data.text_files import read_lines
 from elmokit.formats import DEFAULT_MODEL
+from elmokit.io.lines import read_lines
 from elmokit.text.sentences import split_sentences
 
 MONEY = [

@@ -513,7 +513,7 @@ def test_memory_stays_flat(tiny, tmp_path, monkeypatch):
             most = max(most, ahead)
             yield f"line {i}"
 
-    from elmokit.embed.spool import Spool
+    from elmokit.io.job import Spool
 
     append = Spool.append
 

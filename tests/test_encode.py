@@ -307,7 +307,7 @@ def test_windows_change_nothing(tiny, monkeypatch, capacity):
 def test_progress_bar_only_in_a_terminal_and_only_when_slow(tiny, capfd, monkeypatch):
     tiny.encode(SENTENCES * 3, batch_size=1)
     assert capfd.readouterr() == ("", "")
-    monkeypatch.setattr("elmokit.progress.SHOW_AFTER_SECONDS", -1.0)
+    monkeypatch.setattr("elmokit.io.progress.SHOW_AFTER_SECONDS", -1.0)
     tiny.encode(SENTENCES * 3, batch_size=1)
     assert capfd.readouterr() == ("", "")  # not a terminal
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)

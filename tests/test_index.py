@@ -13,11 +13,11 @@ import pytest
 
 from conftest import TINY, run_process, write_published
 from elmokit import Elmo
-from elmokit.analysis import build_index as building
-from elmokit.analysis.build_index import IndexOptions, build_index
-from elmokit.analysis.graph import Graph, build_graph, choose_rows
-from elmokit.analysis.index import NAMES, Index, digest, nearest
-from elmokit.analysis.neighbours import mark, neighbours, report
+from elmokit.analysis.index import build as building
+from elmokit.analysis.index.build import IndexOptions, build_index
+from elmokit.analysis.index.graph import Graph, build_graph, choose_rows
+from elmokit.analysis.index.neighbours import mark, neighbours, report
+from elmokit.analysis.index.token_index import NAMES, Index, digest, nearest
 from elmokit.analysis.similarity import unit
 from elmokit.errors import FormatError, InputError, MissingExtraError, OutputError
 from test_similarity_report import n_colours
@@ -366,8 +366,8 @@ def test_resume(made, tiny, tmp_path, monkeypatch):
         add(graph, rows, vectors)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("elmokit.analysis.graph._AT_ONCE", 100)
-        patch.setattr("elmokit.analysis.graph._SAVE_SECONDS", -1.0)
+        patch.setattr("elmokit.analysis.index.graph._AT_ONCE", 100)
+        patch.setattr("elmokit.analysis.index.graph._SAVE_SECONDS", -1.0)
         patch.setattr(Graph, "add", stopped)
         build_index(tiny, [text], out, resume)
     n_added.clear()
@@ -386,7 +386,7 @@ def test_stopped_in_the_home_folder(made, tiny_folder, tmp_path, cli, monkeypatc
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("elmokit.analysis.build_index.build_index", stop)
+    monkeypatch.setattr("elmokit.analysis.index.build.build_index", stop)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "idx.partial").mkdir()
     done = cli("index", made / "text.txt", "--out=~/idx", "-m", tiny_folder)
@@ -406,7 +406,7 @@ def test_kill_9_and_resume(made, tiny_folder, tmp_path):
         f"b._put_in_place = {kill}",
     ):
         code = (
-            "import os, signal, elmokit.analysis.build_index as b, elmokit.cli.main as m; "
+            "import os, signal, elmokit.analysis.index.build as b, elmokit.cli.main as m; "
             f"{patch}; m.main()"
         )
         killed = subprocess.run([sys.executable, "-c", code, *command])

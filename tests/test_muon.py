@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from elmokit.pretrain.model import PretrainModel
-from elmokit.pretrain.muon import Muon, orthogonal
-from elmokit.pretrain.optimizer import make_optimizers, take_step
+from elmokit.pretrain.objective.muon import Muon, orthogonal
+from elmokit.pretrain.objective.network import PretrainModel
+from elmokit.pretrain.objective.optimizers import make_optimizers, take_step
 from elmokit.pretrain.recipe import OptimizerSettings, SoftmaxSettings
 from pretraining import recipe
 

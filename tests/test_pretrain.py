@@ -12,7 +12,6 @@ import torch
 
 import elmokit
 from elmokit import Elmo
-from elmokit.data.prepare import TextOptions, prepare
 from elmokit.errors import (
     ConfigError,
     InputError,
@@ -23,16 +22,19 @@ from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.nn import BiLM
 from elmokit.nn.softmax import make_softmax
-from elmokit.pretrain import losses, start, train
-from elmokit.pretrain.from_model import token_vectors, with_words
+from elmokit.pretrain import start
+from elmokit.pretrain import trainer as train
+from elmokit.pretrain.data.prepare import TextOptions, prepare
+from elmokit.pretrain.data.target_words import MARKS, first_biases
+from elmokit.pretrain.objective import losses
 from elmokit.pretrain.recipe import OptimizerSettings, Recipe, SoftmaxSettings
-from elmokit.pretrain.reports import draw_training
-from elmokit.pretrain.run_folder import RunFolder, Start
+from elmokit.pretrain.run.folder import RunFolder, Start
+from elmokit.pretrain.run.reporter import draw_training
+from elmokit.pretrain.run.stopwatch import gpu_busy
+from elmokit.pretrain.run.tally import Pace, Progress
 from elmokit.pretrain.score import evaluate_model
 from elmokit.pretrain.start import pretrain
-from elmokit.pretrain.stopwatch import gpu_busy
-from elmokit.pretrain.tally import Pace, Progress
-from elmokit.pretrain.vocabulary import MARKS, first_biases
+from elmokit.pretrain.warm_start import token_vectors, with_words
 from pretraining import NOUNS, SMALL, TRANSFORMER, recipe, reports, run, sentences
 
 # Training
@@ -126,7 +128,7 @@ def test_how_busy_the_gpu_is(text, tmp_path, monkeypatch):
     assert gpu_busy(device) is None
     assert gpu_busy(torch.device("cpu")) is None
     lines = []
-    monkeypatch.setattr("elmokit.pretrain.train.gpu_busy", lambda device: 0.93)
+    monkeypatch.setattr("elmokit.pretrain.trainer.gpu_busy", lambda device: 0.93)
     settings = recipe(training={"epochs": 0.2})
     pretrain(*text, tmp_path / "run", settings, device="cpu", say=lines.append)
     assert any("GPU 93% busy" in line for line in lines)
@@ -213,7 +215,9 @@ def test_picture_of_training(tmp_path, shares):
 
 
 def test_learns(text, tmp_path, monkeypatch):
-    monkeypatch.setattr("elmokit.pretrain.reports.draw_training", draw_training)  # here it counts
+    monkeypatch.setattr(
+        "elmokit.pretrain.run.reporter.draw_training", draw_training
+    )  # here it counts
     found = run(text, tmp_path / "run", recipe(training={"epochs": 12, "evaluate_every": 0.5}))
     # the text has 10 · 5 · 10 · 5 sentences of 9 tokens and a mark: no model can be below this
     floor = math.exp(math.log(10 * 5 * 10 * 5) / 10)

@@ -11,19 +11,19 @@ import pytest
 import torch
 import zstandard
 
-from elmokit.data.batches import BEGIN, END, SentenceBatches, Share, StreamBatches
-from elmokit.data.prepare import TextOptions, prepare
-from elmokit.data.text_files import find_files, read_lines
 from elmokit.errors import (
     FormatError,
     InputError,
 )
 from elmokit.formats.checkpoint import Checkpoint
-from elmokit.pretrain.cases import OtherCases, in_other_cases
-from elmokit.pretrain.feed import Feed
+from elmokit.io.lines import find_files, read_lines
+from elmokit.pretrain.data.feed import Feed
+from elmokit.pretrain.data.prepare import TextOptions, prepare
+from elmokit.pretrain.data.recasing import OtherCases, in_other_cases
+from elmokit.pretrain.data.target_words import choose_words, code_words
+from elmokit.pretrain.data.training_batches import BEGIN, END, SentenceBatches, Share, StreamBatches
 from elmokit.pretrain.recipe import SoftmaxSettings
-from elmokit.pretrain.train import make_batches
-from elmokit.pretrain.vocabulary import choose_words, code_words
+from elmokit.pretrain.trainer import make_batches
 from pretraining import recipe, sentences
 
 # Text to numbers
@@ -88,7 +88,7 @@ def test_prepared_text(tmp_path):
 
 
 def test_several_processes_change_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("elmokit.data.prepare._PIECE", 2000)
+    monkeypatch.setattr("elmokit.pretrain.data.prepare._PIECE", 2000)
     path = tmp_path / "text"
     path.write_text("\n".join(sentences(200)) + "\n\n" + "\n".join(sentences(100)))
     one = prepare([path], tmp_path / "one", TextOptions(), 1)

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from elmokit import Elmo
+from elmokit.cli import recipe_options as given
 from elmokit.errors import (
     ConfigError,
     FormatError,
     InputError,
     OutputError,
 )
-from elmokit.pretrain import given
 from elmokit.pretrain.recipe import Recipe, TextSettings, TrainingSettings, read_toml
 from elmokit.pretrain.score import evaluate_model
 from elmokit.pretrain.start import pretrain

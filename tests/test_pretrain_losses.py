@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from elmokit.nn import FullSoftmax
-from elmokit.pretrain import losses
+from elmokit.pretrain.objective import losses
 
 
 @pytest.fixture

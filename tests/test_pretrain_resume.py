@@ -19,8 +19,8 @@ import torch
 from elmokit import Elmo
 from elmokit.errors import InputError
 from elmokit.pretrain.recipe import Recipe
-from elmokit.pretrain.run_folder import RunFolder, Start
-from elmokit.pretrain.train import TrainingError
+from elmokit.pretrain.run.folder import RunFolder, Start
+from elmokit.pretrain.trainer import TrainingError
 from pretraining import (
     COMMAND,
     SMALL,
@@ -44,7 +44,7 @@ def test_resuming_gives_the_same_bits(text, tmp_path, order, optimizer, monkeypa
         training={"epochs": 2, "save_every": 0.0},
     )
     run(text, tmp_path / "whole", settings)
-    from elmokit.pretrain.train import Trainer
+    from elmokit.pretrain.trainer import Trainer
 
     step, n = Trainer._step, []
 
@@ -192,7 +192,7 @@ def test_several_processes_resume(text, tmp_path):
 
 
 def test_steps_that_must_not_be_taken(text, tmp_path, monkeypatch):
-    from elmokit.pretrain.model import PretrainModel
+    from elmokit.pretrain.objective.network import PretrainModel
 
     forward, calls = PretrainModel.forward, []
 
@@ -212,7 +212,7 @@ def test_steps_that_must_not_be_taken(text, tmp_path, monkeypatch):
 
 def test_gradients_that_jump(text, tmp_path, monkeypatch):
     """A step whose gradient is far larger than before is left out, as clipping stops no Muon."""
-    from elmokit.pretrain import train
+    from elmokit.pretrain import trainer as train
 
     clip, norms, weights_before = train.clip_gradients, [], {}
 
@@ -251,7 +251,7 @@ def test_gradients_that_jump(text, tmp_path, monkeypatch):
 
 def test_what_is_usual_is_remembered(text, tmp_path, monkeypatch):
     """The first step after resuming is judged by those before; with another rate, by none."""
-    from elmokit.pretrain import train
+    from elmokit.pretrain import trainer as train
 
     clip = train.clip_gradients
     settings = recipe(training={"epochs": 1})
@@ -279,7 +279,7 @@ def learning_rates(out):
 
 def test_resuming_with_a_lower_rate(cli, text, tmp_path, monkeypatch):
     """What the error advises is what works."""
-    from elmokit.pretrain.model import PretrainModel
+    from elmokit.pretrain.objective.network import PretrainModel
 
     forward, calls = PretrainModel.forward, []
 

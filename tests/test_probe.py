@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.analysis.conll import TaggedWords, read_conll
-from elmokit.analysis.linear import LinearProbe, ProbeSettings, standardise, train_probe
-from elmokit.analysis.probe import control_tags, most_frequent, probe, probe_report, sample
+from elmokit.analysis.probes.conll import TaggedWords, read_conll
+from elmokit.analysis.probes.linear import LinearProbe, ProbeSettings, standardise, train_probe
+from elmokit.analysis.probes.probing import control_tags, most_frequent, probe, probe_report, sample
 from elmokit.errors import InputError
 
 CONLLU = """# sent_id = 1
@@ -324,7 +324,7 @@ def test_other_mistakes(cli, tmp_path, files, tiny_folder):
 
 
 def test_report_of_a_model_with_one_layer(tmp_path):
-    from elmokit.analysis.probe import ProbeResult, ProbeScore
+    from elmokit.analysis.probes.probing import ProbeResult, ProbeScore
 
     score = ProbeScore(90.0, 60.0)
     result = ProbeResult([score] * 2, score, score, score, [0.5, 0.5], ["A"], 10, 5, 0.1)

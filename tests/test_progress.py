@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from elmokit import progress
-from elmokit.progress import DelayedProgress
+from elmokit.io import progress
+from elmokit.io.progress import DelayedProgress
 
 
 class Terminal(io.StringIO):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from elmokit.analysis.report import Report
+from elmokit.analysis.reports.report import Report
 from elmokit.errors import OutputError
 
 

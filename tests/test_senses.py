@@ -1,7 +1,7 @@
 """Files with senses as editors and treebanks leave them."""
 
-from elmokit.analysis.senses import read_raganato
-from elmokit.analysis.wordnet import WordNet
+from elmokit.analysis.senses.tagged_text import read_raganato
+from elmokit.analysis.senses.wordnet import WordNet
 
 
 def test_blank_lines_of_gold_keys(tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from elmokit import Elmo
+from elmokit.analysis.reports.similarity_report import heat_map_report
 from elmokit.analysis.similarity import TokenPairs, cosine, sentence_similarity, token_pairs
-from elmokit.analysis.similarity_report import heat_map_report
 from elmokit.errors import InputError
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from elmokit import Elmo
-from elmokit.analysis.strip import COLOURS, NAMES, STEPS, page, step
+from elmokit.analysis.reports.surprisal_page import COLOURS, NAMES, STEPS, page, step
 from elmokit.analysis.surprisal import Surprisal, surprisal, surprisal_report
 from test_similarity_report import n_colours
 

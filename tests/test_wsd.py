@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from elmokit import Elmo
-from elmokit.analysis.sense_vectors import (
+from elmokit.analysis.senses.disambiguation import evaluate, tag
+from elmokit.analysis.senses.sense_vectors import (
     ALONE,
     AROUND,
     MIX,
@@ -15,9 +16,8 @@ from elmokit.analysis.sense_vectors import (
     SenseVectors,
     target_vectors,
 )
-from elmokit.analysis.senses import TaggedSentence, Target, read_raganato, read_semcor
-from elmokit.analysis.wordnet import WordNet
-from elmokit.analysis.wsd import evaluate, tag
+from elmokit.analysis.senses.tagged_text import TaggedSentence, Target, read_raganato, read_semcor
+from elmokit.analysis.senses.wordnet import WordNet
 from elmokit.errors import FormatError, InputError
 from pretraining import recipe
 

@@ -22,11 +22,11 @@ from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.pooling import check_pooling, pool, tokens_of_span
 from elmokit.inference.scoring import LanguageModel, Perplexity, Score, perplexity
 from elmokit.inference.states import CarriedState, StartState, check_state
+from elmokit.io.progress import DelayedProgress
 from elmokit.kernels.cpu_products import check_int8
 from elmokit.nn.bilm import BiLM, BiLMState
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.softmax import make_softmax
-from elmokit.progress import DelayedProgress
 from elmokit.text.tokenizers import Tokenizer, get_tokenizer, tokenize_all
 from elmokit.text.vocabulary import Vocabulary
 

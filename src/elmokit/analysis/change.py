@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.analysis.figures import short
 from elmokit.analysis.geometry import Vectors
 from elmokit.analysis.phrases import find_phrase
-from elmokit.analysis.report import Report, Value
+from elmokit.analysis.reports.report import Report, Value
 from elmokit.analysis.similarity import cosine, unit
 from elmokit.analysis.texts import Reservoir, read_paragraphs, sentences_of, windows
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
 from elmokit.inference.layers import LayerChoice
-from elmokit.progress import DelayedProgress
+from elmokit.io.figures import short
+from elmokit.io.progress import DelayedProgress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -297,7 +297,7 @@ def _values(estimate: Estimate | None) -> list[Value]:
 
 
 def _draw(figure: Figure, changes: Sequence[WordChange]) -> None:
-    from elmokit.analysis.figures import COLOURS
+    from elmokit.io.figures import COLOURS
 
     left, right = figure.subplots(1, 2, sharey=True)
     places = range(len(changes))

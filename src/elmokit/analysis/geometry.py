@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.analysis.report import Report, Value
+from elmokit.analysis.reports.report import Report, Value
 from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
-from elmokit.progress import DelayedProgress
+from elmokit.io.progress import DelayedProgress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -284,7 +284,7 @@ _PANELS = {
 
 
 def _draw(figure: Figure, layers: Sequence[Geometry], published: Sequence[Geometry]) -> None:
-    from elmokit.analysis.figures import COLOURS, MARKERS
+    from elmokit.io.figures import COLOURS, MARKERS
 
     lines = [("this model", layers, "-"), ("ELMo, published", published, "--")]
     panels = figure.subplots(2, 2, sharex=True, sharey=True)

@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from elmokit.analysis.phrases import require_phrase
 from elmokit.analysis.similarity import unit
-from elmokit.data.text_files import read_lines
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
+from elmokit.io.lines import read_lines
 
 Floats = npt.NDArray[np.floating[Any]]
 
-BANKS = Path(__file__).with_name("banks.tsv")
+BANKS = Path(__file__).parent / "examples" / "banks.tsv"
 """A dozen sentences with a bank of money, and a dozen with one of a river."""
 
 _SAME = 1e-10  # a cosine distance below this is rounding

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.analysis.figures import COLOURS, short
-from elmokit.analysis.report import Report, Value
+from elmokit.analysis.reports.report import Report, Value
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
+from elmokit.io.figures import COLOURS, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from elmokit.data.text_files import find_files, read_lines
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
-from elmokit.progress import DelayedProgress
+from elmokit.io.lines import find_files, read_lines
+from elmokit.io.progress import DelayedProgress
 from elmokit.text.sentences import split_sentences
 
 Item = TypeVar("Item")

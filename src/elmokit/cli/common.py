@@ -12,7 +12,7 @@ import typer
 from elmokit.errors import InputError, MissingExtraError, OutputError
 
 if TYPE_CHECKING:
-    from elmokit.analysis.report import Report
+    from elmokit.analysis.reports.report import Report
     from elmokit.elmo import Elmo
 
 ModelOption = Annotated[
@@ -46,7 +46,7 @@ QuantizeOption = Annotated[
 
 def check_file(path: Path | None) -> Path | None:
     """Find out before the work, not after it, that a file cannot be written; as a callback."""
-    from elmokit.files import check_place
+    from elmokit.io.atomic import check_place
 
     if path is None:
         return None
@@ -57,7 +57,7 @@ def check_file(path: Path | None) -> Path | None:
 
 def check_numbers(out: Path | None) -> Path | None:
     """The same for the files of a report without a picture."""
-    from elmokit.analysis.report import check_stem
+    from elmokit.analysis.reports.report import check_stem
 
     return None if out is None else check_stem(out.expanduser())
 
@@ -73,7 +73,7 @@ def check_out_folder(folder: Path | None) -> Path | None:
     """The same for a folder that gets pictures and is made where it is not there yet."""
     if folder is None:
         return None
-    from elmokit.files import check_place
+    from elmokit.io.atomic import check_place
 
     check_plots()
     folder = folder.expanduser()
@@ -182,7 +182,7 @@ def save(report: Report, out: Path | None, elmo: Elmo | None = None, **given: An
     if out is None:
         return
     if elmo is not None:
-        from elmokit.analysis.provenance import provenance
+        from elmokit.analysis.reports.provenance import provenance
 
         # only now: the checksum of a large model takes a while
         report.about = provenance(elmo, **given) | report.about

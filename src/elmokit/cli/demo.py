@@ -85,11 +85,11 @@ def _neighbours(elmo: Elmo) -> None:
     """The nearest uses of a word in sentences of old novels."""
     import numpy as np
 
-    from elmokit.analysis.neighbours import mark
+    from elmokit.analysis.index.neighbours import mark
     from elmokit.analysis.phrases import find_phrase
     from elmokit.analysis.similarity import cosine
 
-    path = Path(__file__).parent.parent / "analysis" / "play.txt"
+    path = Path(__file__).parent.parent / "analysis" / "examples" / "play.txt"
     novels = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
     asked = [sentence.split() for sentence in PLAY]
     encoded = elmo.encode([*asked, *novels], layers="top")
@@ -120,8 +120,8 @@ def _gaps(elmo: Elmo) -> None:
 
 
 def _picture(elmo: Elmo, folder: Path) -> None:
+    from elmokit.analysis.reports.scatter_report import scatter_report
     from elmokit.analysis.scatter import BANKS, find_occurrences, read_examples
-    from elmokit.analysis.scatter_report import scatter_report
 
     folder.mkdir(parents=True, exist_ok=True)
     found = find_occurrences(elmo, read_examples(BANKS), "bank")

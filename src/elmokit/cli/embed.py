@@ -81,8 +81,8 @@ def embed(
 
     from elmokit.embed.lines import count_lines, read_lines
     from elmokit.embed.run import EmbedOptions, embed_lines
-    from elmokit.embed.spool import spool_folder
     from elmokit.embed.writers import WriteOptions, find_writer
+    from elmokit.io.job import spool_folder
 
     source = None if input == "-" else Path(input)
     options = EmbedOptions(

@@ -54,9 +54,9 @@ def index(
     device: DeviceOption = None,
 ) -> None:
     """Embed running text, and write an index in which elmokit neighbours searches."""
-    from elmokit.analysis.build_index import IndexOptions, build_index
-    from elmokit.data.text_files import find_files
-    from elmokit.embed.spool import spool_folder
+    from elmokit.analysis.index.build import IndexOptions, build_index
+    from elmokit.io.job import spool_folder
+    from elmokit.io.lines import find_files
 
     find_files(text)  # before the model is loaded, which takes longer
     options = IndexOptions(layer, tokenized, most_per_word, resume, restart, force)

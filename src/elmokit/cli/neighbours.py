@@ -48,9 +48,9 @@ def neighbours(
     """
     from time import perf_counter
 
-    from elmokit.analysis.index import Index
-    from elmokit.analysis.neighbours import neighbours as find
-    from elmokit.analysis.neighbours import report
+    from elmokit.analysis.index.neighbours import neighbours as find
+    from elmokit.analysis.index.neighbours import report
+    from elmokit.analysis.index.token_index import Index
 
     started = perf_counter()
     opened = Index.open(index)

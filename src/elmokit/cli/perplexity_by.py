@@ -40,7 +40,7 @@ def perplexity_by(
     Positions count from the beginning of the sentence for both directions. Ranks are places in the
     model's vocabulary, which begins with the most frequent words.
     """
-    from elmokit.analysis.bands import bands_report, perplexity_of_text
+    from elmokit.analysis.perplexity_bands import bands_report, perplexity_of_text
 
     elmo = open_model(model, options_file, weight_file, tokenizer, device, tokenized=tokenized)
     found = perplexity_of_text(elmo, text, max_tokens, tokenized)

@@ -76,10 +76,10 @@ def pretrain(
     The folder of the run holds settings, vocabulary, metrics, a checkpoint to resume from, and
     under best/ the model, ready for every other command. Ctrl-C saves and leaves.
     """
+    from elmokit.cli import recipe_options as given
     from elmokit.config import Mistakes
-    from elmokit.pretrain import given
     from elmokit.pretrain.recipe import Recipe
-    from elmokit.pretrain.run_folder import RunFolder
+    from elmokit.pretrain.run.folder import RunFolder
     from elmokit.pretrain.start import pretrain as run
 
     options: dict[str, dict[str, Any]] = {

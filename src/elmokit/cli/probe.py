@@ -56,9 +56,9 @@ def pos(
     Beside it the control task of Hewitt and Liang (2019): each word has a random tag, which only
     memory can give. Selectivity is the difference. A tenth of TRAIN decides when to stop.
     """
-    from elmokit.analysis.conll import read_conll
-    from elmokit.analysis.probe import probe as run_probe
-    from elmokit.analysis.probe import probe_report, sample
+    from elmokit.analysis.probes.conll import read_conll
+    from elmokit.analysis.probes.probing import probe as run_probe
+    from elmokit.analysis.probes.probing import probe_report, sample
 
     known, asked = (
         sample(read_conll(path, column, word_column), max_sentences, seed) for path in (train, dev)

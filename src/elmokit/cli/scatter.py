@@ -43,8 +43,8 @@ def scatter(
     The silhouette, by cosine distance of the whole vectors, is 1 where senses are far apart, and 0
     or less where they are not; the picture shows each layer's first two principal components.
     """
+    from elmokit.analysis.reports.scatter_report import scatter_report
     from elmokit.analysis.scatter import BANKS, find_occurrences, read_examples
-    from elmokit.analysis.scatter_report import scatter_report
     from elmokit.errors import InputError
 
     if word is None:

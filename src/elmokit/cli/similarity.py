@@ -39,8 +39,8 @@ def similarity(
     With --out, the picture has bars for a word, and for whole sentences a heat map of all their
     tokens.
     """
+    from elmokit.analysis.reports.similarity_report import heat_map_report, word_report
     from elmokit.analysis.similarity import sentence_similarity, token_pairs, word_similarity
-    from elmokit.analysis.similarity_report import heat_map_report, word_report
 
     elmo = open_model(model, options_file, weight_file, tokenizer, device)
     names = layer_names(elmo)

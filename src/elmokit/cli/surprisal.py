@@ -40,9 +40,9 @@ def surprisal(
 
     A word with a star is not in the model's vocabulary, and has the surprisal of <UNK>.
     """
-    from elmokit.analysis.strip import page
+    from elmokit.analysis.reports.surprisal_page import page
     from elmokit.analysis.surprisal import surprisal, surprisal_report
-    from elmokit.files import write_text
+    from elmokit.io.atomic import write_text
 
     elmo = open_model(model, options_file, weight_file, tokenizer, device)
     found = surprisal(elmo, sentence)
@@ -58,7 +58,7 @@ def _print_strip(found: Surprisal) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from elmokit.analysis.strip import COLOURS, NAMES, step
+    from elmokit.analysis.reports.surprisal_page import COLOURS, NAMES, step
 
     def coloured(text: str, k: int) -> tuple[str, str]:
         ground, letters = COLOURS[k]

@@ -55,8 +55,8 @@ def train(
     device: DeviceOption = None,
 ) -> None:
     """Average the vectors of every sense in a tagged text."""
-    from elmokit.analysis.sense_vectors import SenseVectors
-    from elmokit.analysis.senses import read_semcor
+    from elmokit.analysis.senses.sense_vectors import SenseVectors
+    from elmokit.analysis.senses.tagged_text import read_semcor
 
     sentences = list(read_semcor(semcor))  # what is wrong with them is known at once
     elmo = open_model(model, options_file, weight_file, device=device)
@@ -89,10 +89,10 @@ def score(
     word, where it has not been read. If the occurrences were kept, "all hints" is the sense for
     which most speaks: the ten nearest occurrences, the averages, and the words that explain it.
     """
-    from elmokit.analysis.sense_vectors import SenseVectors
-    from elmokit.analysis.senses import read_raganato
-    from elmokit.analysis.wordnet import WordNet
-    from elmokit.analysis.wsd import evaluate, wsd_report
+    from elmokit.analysis.senses.disambiguation import evaluate, wsd_report
+    from elmokit.analysis.senses.sense_vectors import SenseVectors
+    from elmokit.analysis.senses.tagged_text import read_raganato
+    from elmokit.analysis.senses.wordnet import WordNet
 
     texts = {}
     for path in data:
@@ -125,10 +125,10 @@ def tag(
     By all hints if the occurrences were kept, else by the nearest average of what surrounds a word;
     the cosine is to that average.
     """
-    from elmokit.analysis.report import Report
-    from elmokit.analysis.sense_vectors import SenseVectors
-    from elmokit.analysis.wordnet import WordNet
-    from elmokit.analysis.wsd import tag
+    from elmokit.analysis.reports.report import Report
+    from elmokit.analysis.senses.disambiguation import tag
+    from elmokit.analysis.senses.sense_vectors import SenseVectors
+    from elmokit.analysis.senses.wordnet import WordNet
 
     inventory, vectors = WordNet(wordnet), SenseVectors.load(senses)
     elmo = open_model(model, options_file, weight_file, tokenizer, device)

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.elmo import Elmo
-from elmokit.embed.spool import Layout, Spool, spool_folder
 from elmokit.embed.writers import WriteOptions, find_writer
 from elmokit.errors import InputError, OutputError
-from elmokit.files import clear_errors
 from elmokit.inference.engine import CARRIED_BATCH_SIZE
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.states import CarriedState
-from elmokit.progress import DelayedProgress
+from elmokit.io.atomic import clear_errors
+from elmokit.io.job import Layout, Spool, spool_folder
+from elmokit.io.progress import DelayedProgress
 
 _CPU_WINDOW_BYTES, _GPU_WINDOW_BYTES = 128 << 20, 1 << 30  # vectors held before they are written
 

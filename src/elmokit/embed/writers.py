@@ -13,9 +13,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmokit.embed.spool import Spool
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.files import reserve_space
+from elmokit.io.atomic import reserve_space
+from elmokit.io.job import Spool
 from elmokit.text.tokenizers import Tokenizer
 
 

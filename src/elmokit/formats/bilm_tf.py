@@ -16,7 +16,6 @@ from torch import Tensor
 
 from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, ShapeError, UnsupportedModelError
-from elmokit.files import new_folder, reserve_space
 from elmokit.formats.bilm_tf_layout import (
     read_options,
     softmax_table,
@@ -26,6 +25,7 @@ from elmokit.formats.bilm_tf_layout import (
 from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint, check_finite
 from elmokit.formats.source import Source, parse_json, read_text, require_file
 from elmokit.formats.tables import Entry, write_all
+from elmokit.io.atomic import new_folder, reserve_space
 
 LOOKS_FOR = "an options JSON and an HDF5 weights file (AllenNLP, bilm-tf, NLPL)"
 

@@ -17,11 +17,11 @@ from torch import Tensor
 from elmokit._version import __version__
 from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError, FormatError
-from elmokit.files import new_folder
 from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint
 from elmokit.formats.model_card import model_card
 from elmokit.formats.rounding import restored, rounded
 from elmokit.formats.source import Source
+from elmokit.io.atomic import new_folder
 
 LOOKS_FOR = "config.json and model.safetensors (ElmoKit)"
 FORMAT_VERSION = 1

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.devices import is_out_of_memory, to_device
-from elmokit.nn.weight_watch import WeightSnapshot
+from elmokit.kernels.weight_watch import WeightSnapshot
 from elmokit.text.characters import Alphabet
 
 # words of like length, and columns × words, through the CNN together: a matter of memory

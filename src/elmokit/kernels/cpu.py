@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from elmokit.kernels.cpu_products import PRODUCTS, Products
+from elmokit.kernels.weight_watch import WeightSnapshot
 from elmokit.nn.lstm import ProjectedLSTM, State
-from elmokit.nn.weight_watch import WeightSnapshot
 
 _ROWS_AHEAD = 512  # rows of the input product at once: enough for its full speed, and no more
 

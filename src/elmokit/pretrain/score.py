@@ -6,17 +6,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from elmokit.data.batches import one_after_another
-from elmokit.data.prepare import TextOptions, prepare
 from elmokit.devices import choose_device
 from elmokit.errors import InputError, UnsupportedModelError
 from elmokit.formats import read_model
 from elmokit.formats.checkpoint import Checkpoint
-from elmokit.pretrain.evaluate import Evaluation, evaluate
-from elmokit.pretrain.feed import Feed
-from elmokit.pretrain.model import PretrainModel
+from elmokit.pretrain.data.feed import Feed
+from elmokit.pretrain.data.prepare import TextOptions, prepare
+from elmokit.pretrain.data.training_batches import one_after_another
+from elmokit.pretrain.objective.evaluate import Evaluation, evaluate
+from elmokit.pretrain.objective.network import PretrainModel
 from elmokit.pretrain.recipe import SoftmaxSettings
-from elmokit.pretrain.run_folder import RunFolder
+from elmokit.pretrain.run.folder import RunFolder
 
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65_536}
 

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.config import Mistakes, TokenEncoderConfig
-from elmokit.data.corpus import Corpus
-from elmokit.data.prepare import TextOptions, prepare
-from elmokit.data.text_files import find_files, read_lines
 from elmokit.errors import FormatError, InputError
 from elmokit.formats import read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
-from elmokit.pretrain.evaluate import Evaluation
-from elmokit.pretrain.from_model import check_softmax, cutoffs, with_words
-from elmokit.pretrain.process import Process, joined
+from elmokit.io.lines import find_files, read_lines
+from elmokit.pretrain.data.corpus import Corpus
+from elmokit.pretrain.data.prepare import TextOptions, prepare
+from elmokit.pretrain.data.target_words import MARKS, choose_words, first_biases
+from elmokit.pretrain.objective.evaluate import Evaluation
+from elmokit.pretrain.processes import Process, joined
 from elmokit.pretrain.recipe import Recipe, check_context, check_recased
-from elmokit.pretrain.reports import Reporter
-from elmokit.pretrain.run_folder import RunFolder, Start
-from elmokit.pretrain.train import Trainer
-from elmokit.pretrain.vocabulary import MARKS, choose_words, first_biases
+from elmokit.pretrain.run.folder import RunFolder, Start
+from elmokit.pretrain.run.reporter import Reporter
+from elmokit.pretrain.trainer import Trainer
+from elmokit.pretrain.warm_start import check_softmax, cutoffs, with_words
 from elmokit.text.tokenizers import TOKENIZERS
 from elmokit.text.vocabulary import Vocabulary
 

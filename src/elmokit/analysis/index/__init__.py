@@ -1,0 +1,1 @@
+"""A searchable index of every token of a text."""

@@ -1,0 +1,1 @@
+"""Results as tables, files and pictures."""

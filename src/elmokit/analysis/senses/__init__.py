@@ -1,0 +1,1 @@
+"""Word senses: tagged text, WordNet, sense vectors, disambiguation."""

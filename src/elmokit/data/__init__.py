@@ -1,1 +1,0 @@
-"""Text files → shards of word numbers → batches to train on."""

@@ -1,0 +1,1 @@
+"""Files and terminals: reading text, writing atomically, resumable jobs, progress, figures."""

@@ -1,0 +1,1 @@
+"""Text files to shards of word numbers to training batches."""

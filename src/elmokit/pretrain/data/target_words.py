@@ -1,0 +1,77 @@
+"""Which words a model predicts, and how the words of a corpus map to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from elmokit.config import ModelConfig
+from elmokit.errors import InputError
+from elmokit.formats.checkpoint import SOFTMAX
+from elmokit.pretrain.data.corpus import Corpus
+from elmokit.pretrain.data.training_batches import FIRST_WORD
+from elmokit.text.vocabulary import Vocabulary
+
+MARKS = (Vocabulary.begin, Vocabulary.end, Vocabulary.unknown)
+
+
+def choose_words(corpus: Corpus, size: int, min_count: int) -> list[str]:
+    """The marks, then the most frequent words of a corpus."""
+    n = int(np.searchsorted(-corpus.counts, -min_count, "right"))
+    words = [word for word in corpus.words[:n] if word not in MARKS]
+    if not words:
+        raise InputError(
+            f"no word of the text occurs {min_count:,} times, so that there is none to predict; "
+            "choose a lower text.min_count, or give more text"
+        )
+    return [*MARKS, *words[: size - len(MARKS)]]
+
+
+def code_words(corpus: Corpus, begin: str, end: str) -> list[str]:
+    """What is read, by code: the alphabet's marks, then the words of the corpus."""
+    return [begin, end, *corpus.words]
+
+
+def target_rows(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np.int32]:
+    """By code, the row of the softmax: that of the mark, of the word, or of <UNK>."""
+    row = {word: i for i, word in enumerate(vocabulary)}
+    unknown = row[Vocabulary.unknown]
+    rows = np.full(FIRST_WORD + corpus.n_words, unknown, np.int32)
+    rows[:FIRST_WORD] = row[Vocabulary.begin], row[Vocabulary.end]
+    marks = set(MARKS)
+    rows[FIRST_WORD:] = [
+        unknown if word in marks else row.get(word, unknown) for word in corpus.words
+    ]
+    return rows
+
+
+def log_frequencies(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Log of the share of each word (V,) among all that is predicted.
+
+    Both directions predict every word, and one of them each mark, once a sentence. A word that
+    never occurs is taken to occur once.
+    """
+    counts = np.concatenate([np.full(FIRST_WORD, len(corpus) / 2), corpus.counts])
+    rows = target_rows(corpus, vocabulary)
+    totals = np.bincount(rows, counts, len(vocabulary)).clip(1)
+    return np.log(totals / totals.sum()).astype(np.float32)
+
+
+def first_biases(
+    config: ModelConfig, corpus: Corpus, vocabulary: Sequence[str]
+) -> dict[str, Tensor]:
+    """What a new softmax begins with: words as frequent as they are, whatever came before.
+
+    From zero, biases take thousands of steps of Adam's size to get there. Until then the LSTMs'
+    output stands in for them, grows into its clip, and can be stuck there, without gradients.
+    """
+    logs = torch.from_numpy(log_frequencies(corpus, vocabulary))
+    if not config.softmax_cutoffs:
+        return {SOFTMAX + "bias": logs}
+    frequent, *clusters = logs.tensor_split(config.softmax_cutoffs)
+    together = torch.stack([cluster.logsumexp(0) for cluster in clusters])
+    return {SOFTMAX + "inner.head.bias": torch.cat([frequent, together])}

@@ -1,0 +1,1 @@
+"""The network being trained, its losses, its optimizers and its evaluation."""

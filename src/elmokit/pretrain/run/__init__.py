@@ -1,0 +1,1 @@
+"""A training run on disk: settings, metrics, checkpoints, progress."""
