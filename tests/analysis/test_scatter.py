@@ -1,0 +1,137 @@
+"""A word in many sentences."""
+
+import json
+
+import numpy as np
+import pytest
+
+from elmokit import Elmo
+from elmokit.analysis.scatter import BANKS, find_occurrences, project, read_examples, silhouette
+from elmokit.errors import InputError
+from helpers.pictures import n_colours
+
+
+def test_silhouette_by_hand():
+    # at 0, 60, 90 and 180 degrees: cosine distances 1/2, 1, 2 / 1 - cos 30, 3/2 / 1
+    degrees = np.deg2rad([0, 60, 90, 180])
+    points = 3 * np.stack([np.cos(degrees), np.sin(degrees)], 1)
+    d = 1 - np.cos(degrees[:, None] - degrees)
+    expected = []
+    for i, j, others in ((0, 1, (2, 3)), (1, 0, (2, 3)), (2, 3, (0, 1)), (3, 2, (0, 1))):
+        a, b = d[i, j], np.mean([d[i, o] for o in others])
+        expected.append((b - a) / max(a, b))
+    assert expected[0] == pytest.approx((1.5 - 0.5) / 1.5)
+    assert silhouette(points, ["x", "x", "y", "y"]) == pytest.approx(np.mean(expected))
+    # the nearest other sense counts, and one alone has 0
+    expected = [(d[0, 2] - d[0, 1]) / d[0, 2], (d[1, 2] - d[0, 1]) / max(d[1, 2], d[0, 1]), 0, 0]
+    assert silhouette(points, ["x", "x", "y", "z"]) == pytest.approx(np.mean(expected))
+
+
+def test_silhouette_without_distances():
+    assert silhouette(np.ones((4, 3)), ["x", "x", "y", "y"]) == 0
+    assert silhouette(np.zeros((4, 3)), ["x", "x", "y", "y"]) == 0
+    assert np.isnan(silhouette(np.eye(3), ["x"] * 3))
+    apart = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
+    assert silhouette(apart, ["x", "x", "y", "y"]) == 1
+
+
+def test_projection_of_a_plane():
+    rng = np.random.default_rng(0)
+    plane = rng.normal(size=(20, 2)) * [5, 1]
+    plane -= plane.mean(0)
+    basis, _ = np.linalg.qr(rng.normal(size=(7, 2)))
+    points, shares = project(plane @ basis.T + 3)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[0] > 0.8
+    # distances stay, and the components are uncorrelated
+    for i, j in ((0, 1), (3, 9)):
+        assert np.linalg.norm(points[i] - points[j]) == pytest.approx(
+            np.linalg.norm(plane[i] - plane[j])
+        )
+    assert points[:, 0] @ points[:, 1] == pytest.approx(0, abs=1e-9)
+
+
+def test_projection_along_an_axis_has_a_sign():
+    points, shares = project(np.array([[-1.0, 0, 0], [0, 0, 0], [1, 0, 0]]))
+    np.testing.assert_allclose(points, [[-1, 0], [0, 0], [1, 0]], atol=1e-12)
+    np.testing.assert_allclose(shares, [1, 0], atol=1e-12)
+    for same in (np.ones((3, 4)), np.ones((1, 4)), np.zeros((3, 4))):
+        points, shares = project(same)
+        assert not points.any()
+        assert not shares.any()
+    assert project(np.array([[1.0], [2.0]]))[0].shape == (2, 2)
+
+
+def test_the_banks():
+    examples = read_examples(BANKS)
+    senses = [example.sense for example in examples]
+    assert senses.count("money") == senses.count("river") == 12
+    assert all(example.sentence.split().count("bank") == 1 for example in examples)
+    assert len({example.sentence for example in examples}) == 24
+
+
+def test_the_banks_of_the_bundled_model():
+    found = find_occurrences(Elmo.load(device="cpu"), read_examples(BANKS), "bank")
+    scores = [silhouette(vectors, found.senses) for vectors in found.vectors]
+    assert scores[0] == 0
+    assert 0.1 < scores[1] < scores[2]
+
+
+def test_command(cli, tiny_folder, tmp_path):
+    done = cli("scatter", "--out", tmp_path / "x", "-m", tiny_folder)
+    assert done.returncode == 0, done.stderr
+    assert "money 12, river 12" in done.stdout
+    values = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
+    assert values["rows"][0]["silhouette (cosine)"] == 0
+    assert len(values["points"]) == 24
+    assert values["points"][0]["place"] == 8
+    assert values["points"][0]["token layer"] == [0, 0]
+    assert "all points coincide" in (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert n_colours(tmp_path / "x.png") > 20
+
+
+def test_files_of_ones_own(cli, tiny_folder, tmp_path):
+    file = tmp_path / "x.tsv"
+
+    def run(text, *arguments):
+        file.write_text(text, encoding="utf-8")
+        return cli("scatter", file, "-m", tiny_folder, *arguments)
+
+    out = ["--out", tmp_path / "x"]
+
+    many = "".join(f"$s{i}$\tNew York {i} and new york\n" for i in range(12))
+    done = run(many, "--word", "new york", *out)  # upper and lower case are the same
+    assert "24 places" in done.stdout, done.stderr
+    done = run("我 去 银行\n\n银行 在 河 边\n", "--word", "银行", *out)
+    assert done.returncode == 0
+    assert "–" in done.stdout  # no senses, no silhouette
+    done = run("one\tbank\n", "--word", "bank", *out)
+    assert "'bank' in 1 place (one 1)" in done.stdout
+    done = run("a\tthe " + "word " * 3000 + "bank\nb\ta bank", "--word", "bank")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("\n \n", "is empty"),
+        ("a\tb\tc bank\n", "line 1: there are 2 tabs"),
+        ("a\ta bank\n\nb\tno such word\n", "line 3: 'bank' is not among the tokens"),
+        ("a\t\n", "line 1: 'bank' is not among"),
+    ],
+)
+def test_bad_files(cli, tiny_folder, tmp_path, text, message):
+    (tmp_path / "x.tsv").write_text(text)
+    done = cli("scatter", tmp_path / "x.tsv", "--word", "bank", "-m", tiny_folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_other_mistakes(cli, tiny, tiny_folder, tmp_path):
+    assert "there is no file" in cli("scatter", tmp_path / "no", "--word", "a").stderr
+    assert "--word" in cli("scatter", tmp_path / "no").stderr
+    assert "empty" in cli("scatter", "--word", "", "-m", tiny_folder).stderr
+    with pytest.raises(InputError, match="5,000 is the most"):
+        find_occurrences(tiny, read_examples(BANKS)[:1] * 5001, "bank")

@@ -1,0 +1,17 @@
+"""Small tagged texts."""
+
+import numpy as np
+
+COLOURS = ["red", "green", "blue"]
+
+
+def write_tagged(path, n, seed=0):
+    """Sentences of names and colours; the tag is known by the word alone."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for _ in range(n):
+        for i, number in enumerate(rng.integers(0, 3, 4), 1):
+            lines.append("\t".join([str(i), COLOURS[number], "_", f"T{number}", *"______"]))
+        lines.append("")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path

@@ -1,0 +1,78 @@
+"""The same numbers on a GPU, where there is one."""
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit import Elmo
+from elmokit.inference import engine
+from elmokit.nn import ElmoEmbedding
+from elmokit.pretrain.start import pretrain
+from helpers.models import SENTENCES
+from helpers.pretraining import recipe
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+
+
+def test_same_vectors_as_on_the_cpu(tiny_folder):
+    gpu, cpu = Elmo.load(tiny_folder, device="cuda"), Elmo.load(tiny_folder, device="cpu")
+    for state in ("zero", "warm"):
+        ours = gpu.encode(SENTENCES, "all", state=state)
+        for a, b in zip(ours, cpu.encode(SENTENCES, "all", state=state), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_batches_do_not_matter():
+    """TF32 anywhere would show here."""
+    gpu = Elmo.random("small", device="cuda")
+    with torch.no_grad():
+        for convolution in gpu.bilm.token_encoder.convolutions:
+            convolution.weight *= 6
+    sentences = [s * 3 for s in SENTENCES] * 5
+    for sentence, layers in zip(sentences, gpu.encode(sentences, "all"), strict=True):
+        difference = np.abs(gpu.encode([sentence], "all")[0] - layers)
+        assert difference.max(initial=0) < 1e-5
+        assert difference.size == 0 or difference.mean() < 1e-6
+
+
+def test_embedding_trains(tiny_folder):
+    embedding = ElmoEmbedding(Elmo.load(tiny_folder, device="cuda"), trainable=True)
+    with torch.autocast("cuda", torch.bfloat16):
+        (mix,), mask = embedding(SENTENCES)
+    assert mix.device.type == mask.device.type == "cuda"
+    mix.float().sum().backward()
+    assert embedding.bilm.forward_layers[0].bias.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("windows", [(2, 4), engine._GPU_WINDOWS])
+def test_several_batches_in_a_call(tiny_folder, windows, monkeypatch):
+    """Memory used again, vectors taken one batch late, words dropped and kept."""
+    monkeypatch.setattr(engine, "_GPU_WINDOWS", windows)
+    gpu, cpu = Elmo.load(tiny_folder, device="cuda"), Elmo.load(tiny_folder, device="cpu")
+    gpu._engine.cache.capacity = 60  # several small windows' words, and not those of a large one
+    sentences = [[*s, f"word{i}"] for i in range(40) for s in SENTENCES]
+    for layers, marks in (("all", False), ("mix", False), ("all", True)):
+        ours = gpu.encode(sentences, layers, batch_size=7, marks=marks)
+        for a, b in zip(ours, cpu.encode(sentences, layers, marks=marks), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+    assert len(gpu._engine.cache) <= 60
+    assert bool(len(gpu._engine.cache)) == (windows == (2, 4))
+    assert gpu.to("cpu").precision == "float32"
+    np.testing.assert_allclose(gpu.encode("a few words"), cpu.encode("a few words"), atol=1e-6)
+
+
+@pytest.mark.parametrize("order", ["sentences", "stream"])
+@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+def test_every_softmax_trains(text, tmp_path, kind, order):
+    """Under autocast, as is usual on a GPU; stopped and resumed, too."""
+    settings = recipe(
+        batch={"order": order, "steps": 8},
+        softmax={"kind": kind, "samples": 10, "cutoffs": [8, 16]},
+        training={"epochs": 4},
+    )
+    found = pretrain(*text, tmp_path / "run", settings, device="cuda", say=lambda _: None)
+    assert found.mean < 6
+    longer = settings.changed({"training": {"epochs": 5}})
+    out = tmp_path / "run"
+    again = pretrain(*text, out, longer, device="cuda", resume=True, say=lambda _: None)
+    assert again.mean < 6

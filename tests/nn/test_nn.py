@@ -1,0 +1,245 @@
+"""The modules: the mix, the layer for task models, and training through them."""
+
+import copy
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from elmokit import Elmo
+from elmokit.errors import ConfigError, InputError
+from elmokit.nn import ElmoEmbedding, ProjectedLSTM, ScalarMix
+from helpers.models import SENTENCES
+
+
+def test_mix_by_hand():
+    layers = [torch.full((1, 2, 3), v) for v in (1.0, 2.0, 4.0)]
+    assert ScalarMix(3)(layers).allclose(torch.full((1, 2, 3), 7 / 3))
+    mix = ScalarMix(3, weights=[0.0, np.log(2), 0.0], gamma=0.5, l2=0.1)
+    assert mix(layers).allclose(torch.full((1, 2, 3), 0.5 * (1 + 4 + 4) / 4))
+    assert mix.penalty().item() == pytest.approx(0.1 * np.log(2) ** 2)
+    assert all(not p.requires_grad for p in ScalarMix(3, trainable=False).parameters())
+    with pytest.raises(ConfigError, match="3 layers need as many weights, not 2"):
+        ScalarMix(3, weights=[0.0, 0.0])
+    with pytest.raises(ConfigError, match="given 2"):
+        mix(layers[:2])
+
+
+@pytest.mark.parametrize("flavour", ["bilm-tf", "allennlp"])
+def test_mix_normalises_over_real_tokens(flavour):
+    torch.manual_seed(0)
+    layer, mask = torch.randn(2, 4, 5), torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0]]).bool()
+    real = layer[mask]
+    expected = (layer - real.mean()) / real.var(unbiased=False).sqrt()
+    mixed = ScalarMix(1, layer_norm=flavour)([layer], mask)
+    np.testing.assert_allclose(mixed[mask].detach(), expected[mask], atol=1e-5)
+    with pytest.raises(ConfigError, match="needs the mask"):
+        ScalarMix(1, layer_norm=flavour)([layer])
+    with pytest.raises(ConfigError, match="bilm-tf, allennlp"):
+        ScalarMix(1, layer_norm="batch")
+
+
+def test_embedding_gives_what_encode_gives(tiny):
+    embedding = ElmoEmbedding(tiny, n_outputs=2)
+    embedding.eval()
+    (first, second), mask = embedding(SENTENCES)
+    assert first.shape == (6, 25, 16)
+    assert mask.sum(1).tolist() == [len(s) for s in SENTENCES]
+    assert torch.equal(first, second)
+    for row, vectors in enumerate(tiny.encode(SENTENCES)):
+        np.testing.assert_allclose(first[row, : len(vectors)].detach(), vectors, atol=1e-5)
+        assert not first[row, len(vectors) :].any()
+    (from_ids, _), _ = embedding(embedding.ids(SENTENCES))
+    assert torch.equal(from_ids, first)
+    (from_text, _), _ = embedding(["The first sentence ."])
+    np.testing.assert_allclose(from_text[0].detach(), first[0, :4].detach(), atol=1e-5)
+
+
+def test_ids_are_wide_enough_for_the_marks(tiny):
+    embedding = ElmoEmbedding(tiny).eval()
+    for sentences in ([[""]], [["", ""], ["a"]]):
+        (mix,), mask = embedding(sentences)
+        expected = np.concatenate(tiny.encode(sentences))
+        np.testing.assert_allclose(mix[mask].detach(), expected, atol=1e-5)
+    ids = torch.from_numpy(tiny.alphabet.encode(["a", "few", "words"], 50)).long()[None]
+    (mix,), _ = embedding(ids)  # ids of the full width, as AllenNLP's batch_to_ids gives
+    np.testing.assert_allclose(mix[0].detach(), tiny.encode("a few words"), atol=1e-5)
+
+
+def test_embedding_of_nothing(tiny):
+    embedding = ElmoEmbedding(tiny)
+    for flavour in (False, "bilm-tf", "allennlp"):
+        (mix,), mask = ElmoEmbedding(tiny, layer_norm=flavour)([[], []])
+        assert mix.shape == (2, 0, 16)
+        assert mask.shape == (2, 0)
+    with pytest.raises(InputError, match=r"\(B, T, C\)"):
+        embedding(torch.zeros(2, 3, dtype=torch.long))
+    with pytest.raises(ConfigError, match="n_outputs"):
+        ElmoEmbedding(tiny, n_outputs=0)
+
+
+def test_allennlp_norm_counts_the_sentence_marks(tiny):
+    embedding = ElmoEmbedding(tiny, dropout=0, layer_norm="allennlp")
+    marked = [["<S>", *s, "</S>"] for s in SENTENCES if s]
+    layers = [torch.cat(parts) for parts in zip(*_layers_with_marks(tiny, marked), strict=True)]
+    expected = sum((x - x.mean()) / x.var(unbiased=False).sqrt() for x in layers) / 3
+    (mix,), mask = embedding([s for s in SENTENCES if s])
+    inside = torch.cat([torch.tensor([i not in (0, len(s) - 1) for i in range(len(s))])
+                        for s in marked])  # fmt: skip
+    np.testing.assert_allclose(mix[mask].detach(), expected[inside], atol=2e-5)
+
+
+def _layers_with_marks(elmo, marked):
+    for sentence in marked:
+        words = torch.from_numpy(elmo.alphabet.encode(sentence))
+        tokens = elmo.bilm.token_encoder(words)[None]
+        layers, _ = elmo.bilm(tokens, torch.tensor([len(sentence)]))
+        yield [layer[0] for layer in layers]
+
+
+def test_dropout_only_in_training(tiny):
+    embedding = ElmoEmbedding(tiny, dropout=0.5)
+    (mix,), mask = embedding(SENTENCES)
+    share = (mix[mask] == 0).float().mean()
+    assert 0.4 < share < 0.6
+    embedding.eval()
+    (mix,), _ = embedding(SENTENCES)
+    assert (mix[mask] == 0).float().mean() < 0.01
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_what_learns(tiny, trainable):
+    embedding = ElmoEmbedding(tiny, n_outputs=2, trainable=trainable, dropout=0, l2=0.01)
+    before = copy.deepcopy(embedding.state_dict())
+    optimizer = torch.optim.AdamW([p for p in embedding.parameters() if p.requires_grad], lr=0.01)
+    (first, second), mask = embedding(SENTENCES)
+    loss = (first[mask] ** 2).mean() + second[mask].abs().mean() + embedding.penalty()
+    loss.backward()
+    optimizer.step()
+    changed = {k for k, v in embedding.state_dict().items() if not torch.equal(v, before[k])}
+    assert {"mixes.0.weights", "mixes.1.gamma"} <= changed
+    rest = {k for k in before if k.startswith("bilm.")}
+    assert rest
+    assert (rest <= changed) if trainable else not (rest & changed)
+    # the tuned model is elmo's own, its word cache included
+    embedding.eval()
+    uniform = ScalarMix(3)
+    layers = tiny.encode(SENTENCES[0:1], "all")[0]
+    embedding.mixes[0] = uniform
+    (mix, _), _ = embedding(SENTENCES[0:1])
+    np.testing.assert_allclose(mix[0].detach(), layers.mean(0), atol=1e-5)
+
+
+def test_gradients_by_finite_differences():
+    """The whole LSTM, ragged, both clips active in places, in float64."""
+    torch.manual_seed(0)
+    for reverse in (False, True):
+        lstm = ProjectedLSTM(3, 5, 2, cell_clip=0.6, proj_clip=0.3, reverse=reverse).double()
+        lengths = torch.tensor([4, 1, 0, 3])
+        x = torch.randn(4, 4, 3, dtype=torch.float64, requires_grad=True)
+        parameters = [p.detach().mul(4).requires_grad_() for p in lstm.parameters()]
+        names = [name for name, _ in lstm.named_parameters()]
+
+        def run(x, *values, lstm=lstm, names=names, lengths=lengths):
+            named = dict(zip(names, values, strict=True))
+            out, (h, c) = torch.func.functional_call(lstm, named, (x, lengths))
+            return out, h, c
+
+        out, _, c = run(x, *parameters)
+        assert (out.abs() == 0.3).any()
+        assert (c.abs() == 0.6).any()
+        assert torch.autograd.gradcheck(run, (x, *parameters))
+
+
+def test_state_dict_and_pickle_round_trips(tiny, tiny_folder):
+    embedding = ElmoEmbedding(tiny, n_outputs=2, layer_norm="bilm-tf").eval()
+    with torch.no_grad():
+        embedding.mixes[1].weights += torch.tensor([1.0, 2.0, 3.0])
+        embedding.bilm.forward_layers[0].bias += 0.1
+    expected = embedding(SENTENCES)
+    other = ElmoEmbedding(
+        Elmo.load(tiny_folder, device="cpu"), n_outputs=2, layer_norm="bilm-tf"
+    ).eval()
+    other.load_state_dict(embedding.state_dict())
+    file = io.BytesIO()
+    torch.save(embedding, file)
+    file.seek(0)
+    for again in (other, torch.load(file, weights_only=False)):
+        found = again(SENTENCES)
+        for a, b in zip(found.mixes, expected.mixes, strict=True):
+            assert torch.equal(a, b)
+
+
+def test_autocast(tiny):
+    embedding = ElmoEmbedding(tiny, dropout=0, trainable=True)
+    (exact,), mask = embedding(SENTENCES)
+    with torch.autocast("cpu", torch.bfloat16):
+        (mix,), _ = embedding(SENTENCES)
+        loss = (mix[mask] ** 2).mean()
+    loss.backward()
+    cosine = torch.nn.functional.cosine_similarity(mix[mask].float(), exact[mask], dim=-1)
+    assert cosine.min() > 0.99
+    gradient = tiny.bilm.forward_layers[0].state_weight.grad
+    assert gradient is not None
+    assert gradient.isfinite().all()
+
+
+def _train_one_step(rank, world, folder, store, results):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=world
+    )
+    embedding = ElmoEmbedding(Elmo.load(folder, device="cpu"), dropout=0, trainable=True)
+    model = torch.nn.parallel.DistributedDataParallel(embedding)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    part = SENTENCES[rank::world]
+    (mix,), mask = model(part)
+    (mix[mask].sum() / 100).backward()
+    optimizer.step()
+    torch.save(embedding.state_dict(), f"{results}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def test_distributed_data_parallel(tiny_folder, tmp_path):
+    """Two processes take the step that one takes on the mean of their losses."""
+    torch.multiprocessing.spawn(
+        _train_one_step, (2, str(tiny_folder), str(tmp_path / "store"), str(tmp_path)), nprocs=2
+    )
+    embedding = ElmoEmbedding(Elmo.load(tiny_folder, device="cpu"), dropout=0, trainable=True)
+    optimizer = torch.optim.SGD(embedding.parameters(), lr=0.1)
+    (mix,), mask = embedding(SENTENCES)
+    (mix[mask].sum() / 100 / 2).backward()
+    optimizer.step()
+    for rank in range(2):
+        other = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        for name, value in embedding.state_dict().items():
+            np.testing.assert_allclose(other[name], value, atol=2e-5, err_msg=name)
+
+
+def test_public_names():
+    import elmokit
+    import elmokit.nn
+
+    assert dir(elmokit) == [
+        "CarriedState", "Elmo", "ElmoKitError", "ModelConfig", "Perplexity", "Score", "__version__",
+    ]  # fmt: skip
+    for name in elmokit.__all__:
+        assert getattr(elmokit, name) is not None
+    with pytest.raises(AttributeError):
+        _ = elmokit.nothing
+    assert sorted(elmokit.nn.__all__) == [
+        "BiLM", "BiLMState", "CharEncoder", "ElmoEmbedding", "ElmoOutput", "FullSoftmax",
+        "ProjectedLSTM", "ScalarMix",
+    ]  # fmt: skip
+
+
+def test_convolutions_at_once(tiny):
+    """What a GPU does; words that were cut give the same."""
+    encoder = tiny.bilm.token_encoder
+    words = ["a", "", "word", "x" * 20, "日本"]
+    ids = torch.from_numpy(tiny.alphabet.encode(words))
+    assert ids.shape[1] < 50
+    characters = encoder.character_embedding(ids)
+    expected = torch.cat([convolution(characters) for convolution in encoder.convolutions], -1)
+    torch.testing.assert_close(encoder.convolve_at_once(characters), expected)
