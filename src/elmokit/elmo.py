@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,8 @@ from elmokit.errors import ConfigError, InputError, UnsupportedModelError
 from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, native, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.inference.arrays import Array, Arrays
-from elmokit.inference.engine import BatchResult, Engine
+from elmokit.inference.batches import token_windows
+from elmokit.inference.engine import CARRIED_BATCH_SIZE, BatchResult, Engine
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.pooling import check_pooling, pool, tokens_of_span
 from elmokit.inference.scoring import LanguageModel, Perplexity, Score, perplexity
@@ -34,6 +36,10 @@ Text = str | Sequence[str]
 """A raw string, or one already split into tokens."""
 State = str | BiLMState | CarriedState
 """What every sentence starts from: "zero", "warm", a fixed state, or a carried one."""
+
+# vectors held before they are handed on
+_CPU_WINDOW_BYTES, _GPU_WINDOW_BYTES = 128 << 20, 1 << 30
+_SCORED_TOKENS = 4096  # the softmax dominates, and callers want to see progress
 
 _WARM_UP = [["."]] * 8  # repeating a sentence, the state settles within a few rounds
 
@@ -271,6 +277,47 @@ class Elmo:
                 bar.advance(len(some))
         return [found[i] for i in range(len(sentences))]
 
+    def stream(
+        self,
+        texts: Iterable[Text],
+        layers: Layers = "mix",
+        *,
+        dtype: npt.DTypeLike = np.float32,
+        batch_size: int | None = None,
+        state: State = "zero",
+        marks: bool = False,
+    ) -> Iterator[Array]:
+        """Encode any number of texts in bounded memory, in order.
+
+        Texts are read a window at a time, so ``texts`` can be a generator over a large file.
+
+        Args:
+            texts: Strings, or lists of tokens.
+            layers: As for :meth:`encode`.
+            dtype: As for :meth:`encode`.
+            batch_size: As for :meth:`encode`.
+            state: As for :meth:`encode`.
+            marks: As for :meth:`encode`.
+
+        Yields:
+            One array a text, as :meth:`encode` returns it.
+        """
+        choice = LayerChoice.parse(layers, self.n_layers)
+        start = self._start(state)
+        values_per_token = math.prod((*choice.layer_shape, self.dim))
+        token_bytes = values_per_token * _float_type(dtype).itemsize
+        budget = _CPU_WINDOW_BYTES if self.device.type == "cpu" else _GPU_WINDOW_BYTES
+        # rows of a carried state depend on where a batch starts, so windows hold whole batches
+        carried = isinstance(state, CarriedState)
+        multiple = (batch_size or CARRIED_BATCH_SIZE) if carried else 1
+        sentences = map(self.tokenize, texts)
+        for window in token_windows(sentences, budget // token_bytes, multiple):
+            found: dict[int, Array] = {}
+            for some in self._run(window, layers, dtype, start, batch_size, marks):
+                found.update(some)
+            for i in range(len(window)):
+                yield found.pop(i)
+
     def encode_sentences(
         self,
         texts: str | Sequence[Text],
@@ -396,6 +443,14 @@ class Elmo:
         lm = self._language_model()
         return lm.score(self._tokens(texts), self._start(state), batch_size)
 
+    def stream_scores(self, texts: Iterable[Text], *, state: State = "zero") -> Iterator[Score]:
+        """Score any number of texts in bounded memory, in order; see :meth:`score`."""
+        lm, start = self._language_model(), self._start(state)
+        carried = isinstance(state, CarriedState)
+        multiple = CARRIED_BATCH_SIZE if carried else 1
+        for window in token_windows(map(self.tokenize, texts), _SCORED_TOKENS, multiple):
+            yield from lm.score(window, start)
+
     def perplexity(self, texts: Sequence[Text], *, state: State = "zero") -> Perplexity:
         """Full-softmax perplexity of some sentences, by direction, with the unknown rate."""
         return perplexity(self.score(texts, state=state))
@@ -488,7 +543,9 @@ class Elmo:
     def _tokens(self, texts: Iterable[Text]) -> list[list[str]]:
         return tokenize_all(self.tokenizer, texts)
 
-    def _start(self, state: State) -> StartState:
+    def _start(self, state: State | None) -> StartState:
+        if state is None:
+            return None
         if isinstance(state, CarriedState):
             if self.config.context.kind != "lstm":
                 raise InputError("a transformer has no state to carry; use the state zero")
@@ -512,7 +569,7 @@ class Elmo:
         sentences: list[list[str]],
         layers: Layers,
         dtype: npt.DTypeLike,
-        state: State,
+        state: State | None,
         batch_size: int | None,
         marks: bool = False,
     ) -> Iterator[list[tuple[int, Array]]]:

@@ -369,3 +369,29 @@ def test_carried_batches_are_of_64(tiny, monkeypatch):
     monkeypatch.setattr(tiny.bilm, "forward", forward)
     tiny.encode(["a"] * 150, state=CarriedState())
     assert sizes == [64, 64, 22]
+
+
+@pytest.mark.parametrize("state", ["zero", "warm", "carried"])
+def test_stream_equals_encode(tiny, monkeypatch, state):
+    monkeypatch.setattr("elmokit.elmo._CPU_WINDOW_BYTES", 5000)
+    texts = [*SENTENCES, "a plain string"] * 3
+    states = [CarriedState() if state == "carried" else state for _ in range(2)]
+    wanted = tiny.encode(texts, "all", state=states[0], batch_size=4)
+    found = list(tiny.stream(iter(texts), "all", state=states[1], batch_size=4))
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_stream_reads_only_what_it_needs(tiny, monkeypatch):
+    monkeypatch.setattr("elmokit.elmo._CPU_WINDOW_BYTES", 100)
+    taken = []
+
+    def texts():
+        for i in range(1000):
+            taken.append(i)
+            yield "some words to read"
+
+    stream = tiny.stream(texts())
+    assert next(stream).shape == (4, tiny.dim)
+    assert len(taken) < 10

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,9 @@ from elmokit.devices import to_device
 
 Numbers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
+Tokens = TypeVar("Tokens", bound=Sequence[str])
+
+_WINDOW_SENTENCES = 16_384
 
 
 def plan_batches(
@@ -43,6 +47,29 @@ def plan_batches(
         n = max(1, min(max_sentences, max_tokens // longest))
         yield order[first : first + n].tolist()
         first += n
+
+
+def token_windows(
+    sentences: Iterable[Tokens], max_tokens: int, multiple: int = 1
+) -> Iterator[list[Tokens]]:
+    """Split a stream of sentences into lists of about ``max_tokens`` tokens.
+
+    Args:
+        sentences: Tokens of each sentence.
+        max_tokens: A window ends with the sentence that reaches this.
+        multiple: Every window but the last holds a multiple of this many sentences.
+    """
+    window: list[Tokens] = []
+    n_tokens = 0
+    for tokens in sentences:
+        window.append(tokens)
+        n_tokens += len(tokens)
+        full = n_tokens >= max_tokens or len(window) >= _WINDOW_SENTENCES
+        if full and len(window) % multiple == 0:
+            yield window
+            window, n_tokens = [], 0
+    if window:
+        yield window
 
 
 class NumberedSentences:
