@@ -37,6 +37,9 @@ import torch
 
 import elmokit
 from elmokit import Elmo
+from elmokit.kernels.ragged import Ragged
+from elmokit.nn import ProjectedLSTM
+from elmokit.nn.bilm import LSTMContext
 
 HERE = Path(__file__).parent
 OURS = {"small": 2000, "original": 384}  # sentences ElmoKit runs
@@ -206,6 +209,7 @@ def make_model(size: str, folder: Path) -> None:
     torch.manual_seed(0)
     with torch.no_grad():
         for lstm in (lstm for stack in elmo.bilm.directions for lstm in stack):
+            assert isinstance(lstm, ProjectedLSTM)
             lstm.bias.normal_()
             i, j, f, _ = lstm.bias.chunk(4)
             i += 2
@@ -220,8 +224,6 @@ def make_model(size: str, folder: Path) -> None:
 @torch.inference_mode()
 def run_plain(elmo: Elmo, sentences: list[list[str]]) -> None:
     """Every token through the character CNN at 50 characters, then the LSTM step by step."""
-    from elmokit.kernels import run_plain as run_stack
-
     marked = [["<S>", *s, "</S>"] for s in sentences]
     lengths = torch.tensor([len(s) for s in marked])
     padded = [s + [""] * (int(lengths.max()) - len(s)) for s in marked]
@@ -231,8 +233,11 @@ def run_plain(elmo: Elmo, sentences: list[list[str]]) -> None:
         elmo.bilm.token_encoder(torch.from_numpy(ids[i : i + 64]).to(elmo.device))
         for i in range(0, len(ids), 64)
     ]
-    for stack in elmo.bilm.directions:
-        run_stack(stack, torch.cat(parts), lengths.to(elmo.device), None, True)
+    tokens = torch.cat(parts)
+    ragged = Ragged(lengths, tokens.shape[1], elmo.device)
+    rows = torch.stack([ragged.pack(tokens, reverse) for reverse in (False, True)])
+    assert isinstance(elmo.bilm.context, LSTMContext)
+    list(elmo.bilm.context.read_plainly(rows, ragged))
 
 
 def tokens_per_cpu_second(

@@ -73,7 +73,7 @@ def speed(model: str) -> list[str]:
     sentences = make_sentences(400)
     elmo = Elmo.load(model, device="cpu")
     stacks = elmo.bilm.directions
-    n_weights = sum(p.numel() for stack in stacks for lstm in stack for p in lstm.parameters())
+    n_weights = sum(p.numel() for stack in stacks for p in stack.parameters())
     floor = matrix_flops() / (2 * n_weights)
     lines = ["| one thread, words known | tokens per CPU-second | of the floor |", "|---|---|---|"]
     for name, quantize in (("float32", None), ("int8", "int8")):

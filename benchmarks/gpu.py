@@ -26,7 +26,9 @@ import torch
 from cpu import HERE, MFLOP, make_model, make_sentences, min_cosine, run_peer, run_plain, versions
 
 from elmokit import Elmo
-from elmokit.nn import ProjectedLSTM
+from elmokit.config import ContextConfig
+from elmokit.kernels.ragged import Ragged
+from elmokit.nn.bilm import LSTMContext
 
 SENTENCES = 120_000
 ALLENNLP_BATCHES = [128, 1024, 2048]
@@ -205,20 +207,19 @@ def training() -> list[str]:
         "| | ElmoKit, clipped | cuDNN, without clips | ratio |",
         "|---|---|---|---|",
     ]
-    from elmokit import kernels
-
     for size, width, cell_dim in (("small", 128, 1024), ("original", 512, 4096)):
-        stacks = [
-            [ProjectedLSTM(width, cell_dim, width, 3.0, 3.0, reverse=r).cuda() for _ in range(2)]
-            for r in (False, True)
-        ]
-        tokens, lengths = torch.randn(1024, 32, width, device="cuda"), torch.full((1024,), 32)
+        config = ContextConfig(cell_dim=cell_dim, projection_dim=width)
+        stacks = [LSTMContext.layers(config).cuda() for _ in range(2)]
+        context = LSTMContext(stacks, config)
+        tokens = torch.randn(1024, 32, width, device="cuda")
+        ragged = Ragged(torch.full((1024,), 32), 32, tokens.device)
 
-        def ours(stacks: Any = stacks, tokens: Any = tokens, lengths: Any = lengths) -> None:
+        def ours(context: Any = context, tokens: Any = tokens, ragged: Any = ragged) -> None:
             with torch.autocast("cuda", torch.bfloat16):
-                outputs, _ = kernels.run(stacks, tokens, lengths, None, True, None)
-                loss = sum(layers[-1].sum() for layers in outputs)
-            loss.backward()  # type: ignore[union-attr]
+                rows = torch.stack([ragged.pack(tokens, reverse) for reverse in (False, True)])
+                *_, top = context.read(rows, ragged)
+                loss = sum(ragged.unpack(top.rows[d], d == 1).sum() for d in range(2))
+            loss.backward()
 
         theirs = [
             torch.nn.LSTM(width, cell_dim, 2, proj_size=width).cuda().bfloat16() for _ in range(2)

@@ -26,7 +26,8 @@ from elmokit.inference.scoring import LanguageModel, Perplexity, Score, perplexi
 from elmokit.inference.states import CarriedState, StartState, check_state
 from elmokit.io.progress import DelayedProgress
 from elmokit.kernels.cpu_products import check_int8
-from elmokit.nn.bilm import BiLM, BiLMState
+from elmokit.nn.bilm import BiLM
+from elmokit.nn.context import BiLMState
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.softmax import make_softmax
 from elmokit.text.tokenizers import Tokenizer, get_tokenizer, tokenize_all
@@ -172,7 +173,7 @@ class Elmo:
     @property
     def precision(self) -> str:
         """What the LSTMs compute with: float32, or int8 or bfloat16 where it was asked for."""
-        return self.bilm.directions[0][0].precision
+        return self.bilm.precision
 
     @property
     def device(self) -> torch.device:
@@ -197,7 +198,7 @@ class Elmo:
         On another kind of device it computes in float32, as what it was rounded to is not for that.
         """
         if torch.device(device).type != self.device.type:
-            self._set_precision("float32")
+            self.bilm.precision = "float32"
         self.bilm.to(device)
         self.mix.to(device)
         if self._lm:
@@ -609,12 +610,7 @@ class Elmo:
             raise InputError(f"{precision} is for {where}, and this model is on {self.device}")
         if precision == "int8":
             check_int8()
-        self._set_precision(precision)
-
-    def _set_precision(self, precision: str) -> None:
-        for stack in self.bilm.directions:
-            for lstm in stack:
-                lstm.precision = precision
+        self.bilm.precision = precision
 
     def _language_model(self) -> LanguageModel:
         if self._lm is None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from elmokit import CarriedState, Elmo
 from helpers.models import SENTENCES, TINY, write_published
+from helpers.numbers import assert_close
 from helpers.reference import Reference
 
 
@@ -38,7 +39,7 @@ def test_carried_state_agrees(tiny, tiny_reference):
             expected, final = tiny_reference.layers(tokens, states.get(row))
             if tokens:
                 states[row] = final
-            np.testing.assert_allclose(layers, expected, atol=2e-5, rtol=0)
+            assert_close(layers, expected)
 
 
 def test_warm_state_agrees(tiny, tiny_reference):
@@ -46,9 +47,7 @@ def test_warm_state_agrees(tiny, tiny_reference):
     for _ in range(8):
         _, state = tiny_reference.layers(["."], state)
     for tokens, layers in zip(SENTENCES, tiny.encode(SENTENCES, "all", state="warm"), strict=True):
-        np.testing.assert_allclose(
-            layers, tiny_reference.layers(tokens, state)[0], atol=2e-5, rtol=0
-        )
+        assert_close(layers, tiny_reference.layers(tokens, state)[0])
     own = tiny.warm_state(["."] * 8)
     for a, b in zip(
         tiny.encode(SENTENCES, state=own), tiny.encode(SENTENCES, state="warm"), strict=True

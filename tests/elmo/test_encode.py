@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit import CarriedState, Elmo, kernels
+from elmokit import CarriedState, Elmo
 from elmokit.errors import InputError, OutOfMemoryError
 from elmokit.inference import engine
 from elmokit.inference.batches import Windows, plan_batches
+from elmokit.kernels import cpu
 from elmokit.nn import ElmoEmbedding
 from helpers.models import SENTENCES
+from helpers.numbers import assert_close
 
 
 def test_shapes_types_and_order(tiny):
@@ -17,7 +19,7 @@ def test_shapes_types_and_order(tiny):
     vectors = tiny.encode(texts)
     assert [v.shape for v in vectors] == [(5, 16), (2, 16), (0, 16), (1, 16)]
     assert all(v.dtype == np.float32 and v.flags.owndata for v in vectors)
-    np.testing.assert_allclose(vectors[1], tiny.encode(["already tokenised"])[0], atol=1e-6)
+    assert_close(vectors[1], tiny.encode(["already tokenised"])[0])
 
 
 def test_one_string_gives_one_array(tiny):
@@ -33,16 +35,14 @@ def test_marks(tiny):
     for layers in ("all", "mix", 2):
         kept = tiny.encode(texts, layers, marks=True)
         for with_marks, without in zip(kept, tiny.encode(texts, layers), strict=True):
-            np.testing.assert_allclose(with_marks[..., 1:-1, :], without, atol=1e-6)
-            np.testing.assert_allclose(with_marks[..., 0, :half], kept[1][..., 0, :half], atol=1e-6)
-            np.testing.assert_allclose(
-                with_marks[..., -1, half:], kept[1][..., -1, half:], atol=1e-6
-            )
+            assert_close(with_marks[..., 1:-1, :], without)
+            assert_close(with_marks[..., 0, :half], kept[1][..., 0, :half])
+            assert_close(with_marks[..., -1, half:], kept[1][..., -1, half:])
     assert kept[1].shape == (2, tiny.dim)
     alone = tiny.encode("the bank", marks=True)
     assert alone.shape == (4, tiny.dim)
     begin, end = (tiny.encode([["the"], ["x"]], 0, marks=True)[k][[0, -1]] for k in (0, 1))
-    np.testing.assert_allclose(begin, end, atol=1e-6)  # static, as all of the token layer
+    assert_close(begin, end)  # static, as all of the token layer
     assert np.abs(begin[0] - begin[1]).max() > 1e-3
 
 
@@ -61,7 +61,7 @@ def test_choices_of_layers(tiny):
         ([1], every[[1]]),
     ]:
         (vectors,) = tiny.encode(["some words here"], layers)
-        np.testing.assert_allclose(vectors, expected, atol=1e-6)
+        assert_close(vectors, expected)
 
 
 def test_mix_uses_the_models_weights(tiny, tmp_path):
@@ -69,24 +69,24 @@ def test_mix_uses_the_models_weights(tiny, tmp_path):
     tiny.set_mix([1.0, 0.0, -1.0], gamma=2.0)
     shares = np.exp([1, 0, -1]) / np.exp([1, 0, -1]).sum()
     expected = 2 * np.einsum("k,ktd->td", shares, every)
-    np.testing.assert_allclose(tiny.encode("some words here"), expected, atol=1e-5)
+    assert_close(tiny.encode("some words here"), expected)
     tiny.save(tmp_path / "model")
     again = Elmo.load(tmp_path / "model", device="cpu")
     np.testing.assert_array_equal(again.encode("some words here"), tiny.encode("some words here"))
 
 
 def test_lower_layers_run_no_lstm(tiny, monkeypatch):
-    calls, run = [], kernels.run
+    calls, run = [], cpu.run_stack
 
-    def counted(stacks, *rest):
-        calls.extend(lstm for stack in stacks for lstm in stack)
-        return run(stacks, *rest)
+    def counted(stack, *rest):
+        calls.append(len(stack))
+        return run(stack, *rest)
 
-    monkeypatch.setattr(kernels, "run", counted)
+    monkeypatch.setattr(cpu, "run_stack", counted)
     tiny.encode("a b", layers=0)
-    assert calls == []
+    assert sum(calls) == 0
     tiny.encode("a b", layers=1)
-    assert set(calls) == {tiny.bilm.forward_layers[0], tiny.bilm.backward_layers[0]}
+    assert sum(calls) == 2  # one layer of each direction
 
 
 @pytest.mark.parametrize("layers", ["bottom", 3, -4, [], [0, 7], True, 1.5, None])
@@ -110,14 +110,14 @@ def test_sentence_vectors_never_count_padding(tiny, pooling):
     assert together.shape == (4, 16)
     assert not together[2].any()
     for text, vector in zip(texts, together, strict=True):
-        np.testing.assert_allclose(tiny.encode_sentences(text, pooling=pooling), vector, atol=1e-5)
+        assert_close(tiny.encode_sentences(text, pooling=pooling), vector)
     tokens = tiny.encode(texts[1])
     expected = {
         "mean": tokens.mean(0),
         "max": tokens.max(0),
         "first-last": np.concatenate([tokens[-1, :8], tokens[0, 8:]]),
     }[pooling]
-    np.testing.assert_allclose(together[1], expected, atol=1e-5)
+    assert_close(together[1], expected)
     assert tiny.encode_sentences(texts, "all", pooling=pooling).shape == (4, 3, 16)
     assert tiny.encode_sentences([]).shape == (0, 16)
 
@@ -126,11 +126,11 @@ def test_spans_by_characters_and_tokens(tiny):
     text = "He moved to New York"
     tokens = tiny.encode(text)
     spans = tiny.encode_spans(text, [(12, 20), (0, 2), (13, 14)])
-    np.testing.assert_allclose(spans[0], tokens[3:5].mean(0), atol=1e-6)
-    np.testing.assert_allclose(spans[1], tokens[0], atol=1e-6)
-    np.testing.assert_allclose(spans[2], tokens[3], atol=1e-6)  # part of a token counts as it all
+    assert_close(spans[0], tokens[3:5].mean(0))
+    assert_close(spans[1], tokens[0])
+    assert_close(spans[2], tokens[3])  # part of a token counts as it all
     by_token = tiny.encode_spans(text.split(), [(3, 5)])
-    np.testing.assert_allclose(by_token[0], spans[0], atol=1e-6)
+    assert_close(by_token[0], spans[0])
     by_token = tiny.encode_spans(text, [(3, 5)], unit="tokens", layers="all", pooling="max")
     assert by_token.shape == (1, 3, 16)
     assert tiny.encode_spans(text, []).shape == (0, 16)
@@ -154,11 +154,11 @@ def test_outputs_under_the_names_of_tf_hub(tiny):
     np.testing.assert_array_equal(out["sequence_len"], [3, 0, 1])
     for i, text in enumerate(texts):
         every, n = tiny.encode([text], "all")[0], out["sequence_len"][i]
-        np.testing.assert_allclose(out["word_emb"][i, :n], every[0, :, :8], atol=1e-5)
-        np.testing.assert_allclose(out["lstm_outputs1"][i, :n], every[1], atol=1e-5)
-        np.testing.assert_allclose(out["elmo"][i, :n], every.mean(0), atol=1e-5)
+        assert_close(out["word_emb"][i, :n], every[0, :, :8])
+        assert_close(out["lstm_outputs1"][i, :n], every[1])
+        assert_close(out["elmo"][i, :n], every.mean(0))
         assert not out["elmo"][i, n:].any()
-        np.testing.assert_allclose(out["default"][i], tiny.encode_sentences(text), atol=1e-5)
+        assert_close(out["default"][i], tiny.encode_sentences(text))
     assert tiny.outputs([])["elmo"].shape == (0, 0, 16)
 
 
@@ -208,7 +208,7 @@ def test_a_very_long_sentence(tiny, tiny_reference, monkeypatch):
     monkeypatch.setattr("elmokit.nn.lstm._GATE_VALUES", 4 * 24 * 100)  # 100 steps ahead
     tokens = [str(i % 97) for i in range(1001)]
     (layers,) = tiny.encode([tokens, ["short"]], "all")[:1]
-    np.testing.assert_allclose(layers, tiny_reference.layers(tokens)[0], atol=2e-5, rtol=0)
+    assert_close(layers, tiny_reference.layers(tokens)[0])
 
 
 def test_44177_tokens(tiny):
@@ -230,7 +230,7 @@ def test_less_at_once_when_memory_runs_out(tiny, monkeypatch):
 
     monkeypatch.setattr(tiny.bilm, "forward", forward)
     for mine, theirs in zip(tiny.encode(SENTENCES, "all"), expected, strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+        assert_close(mine, theirs)
     assert max(sizes) > 2
     assert sizes.count(max(sizes)) == 1  # it learned
     sizes.clear()
@@ -258,7 +258,7 @@ def test_fewer_words_at_once_when_memory_runs_out(tiny, monkeypatch):
     monkeypatch.setattr(tiny.bilm.token_encoder, "forward", forward)
     tiny._engine.cache.clear()
     for mine, theirs in zip(tiny.encode(SENTENCES, "all"), expected, strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=1e-5)
+        assert_close(mine, theirs)
     assert max(sizes) > 3
     assert tiny._engine._max_tokens["cpu"] == engine._CPU_TOKENS  # batches are as large as before
     tiny._engine.cache.clear()
@@ -299,7 +299,7 @@ def test_windows_change_nothing(tiny, monkeypatch, capacity):
     tiny._engine.cache.clear()
     tiny._engine.cache.capacity = capacity
     for a, b in zip(tiny.encode(sentences, "all"), expected, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+        assert_close(a, b)
     assert len(tiny._engine.cache) <= capacity
     assert bool(len(tiny._engine.cache)) == bool(capacity)
 
@@ -341,7 +341,7 @@ def test_states_must_be_the_models_own(tiny):
     carried = CarriedState()
     other.encode(["a"], state=carried)
     for state in (other.warm_state(), carried):
-        with pytest.raises(InputError, match="comes from another model"):
+        with pytest.raises(InputError, match="a model of other sizes"):
             tiny.encode(["a"], state=state)
     carried = CarriedState()
     tiny.encode(["a", "b"], state=carried)
@@ -380,7 +380,7 @@ def test_stream_equals_encode(tiny, monkeypatch, state):
     found = list(tiny.stream(iter(texts), "all", state=states[1], batch_size=4))
     assert len(found) == len(wanted)
     for a, b in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+        assert_close(a, b)
 
 
 def test_stream_reads_only_what_it_needs(tiny, monkeypatch):

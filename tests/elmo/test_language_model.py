@@ -11,6 +11,7 @@ from elmokit import Elmo
 from elmokit.errors import FormatError, InputError, ShapeError, UnsupportedModelError
 from elmokit.inference.scoring import zipf
 from helpers.models import TINY, VOCABULARY, write_published
+from helpers.numbers import assert_close
 from helpers.reference import Reference
 
 TEXTS = ["the cat sat on the mat .", "a zebra sat", "", "cat"]
@@ -64,10 +65,8 @@ def test_scores(lm, log_probabilities):
         n = len(tokens)
         assert score.tokens == tokens
         assert score.known.tolist() == [t in VOCABULARY for t in tokens]
-        np.testing.assert_allclose(score.forward, [forward[i, ids[i]] for i in range(n)], atol=2e-5)
-        np.testing.assert_allclose(
-            score.backward, [backward[i + 2, ids[i]] for i in range(n)], atol=2e-5
-        )
+        assert_close(score.forward, [forward[i, ids[i]] for i in range(n)])
+        assert_close(score.backward, [backward[i + 2, ids[i]] for i in range(n)])
         assert score.end == pytest.approx(forward[n, 1], abs=2e-5)
         assert score.start == pytest.approx(backward[1, 0], abs=2e-5)
 
@@ -96,7 +95,7 @@ def test_chunks_do_not_matter(lm, monkeypatch):
     whole = lm.score(TEXTS)
     monkeypatch.setattr("elmokit.nn.softmax._LOGITS", 25)  # two rows at a time
     for a, b in zip(whole, lm.score(TEXTS), strict=True):
-        np.testing.assert_allclose(a.forward, b.forward, atol=1e-5)
+        assert_close(a.forward, b.forward)
 
 
 def test_substitutes(lm, log_probabilities):

@@ -9,6 +9,7 @@ from elmokit.inference import engine
 from elmokit.nn import ElmoEmbedding
 from elmokit.pretrain.start import pretrain
 from helpers.models import SENTENCES
+from helpers.numbers import assert_close
 from helpers.pretraining import recipe
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
@@ -19,7 +20,7 @@ def test_same_vectors_as_on_the_cpu(tiny_folder):
     for state in ("zero", "warm"):
         ours = gpu.encode(SENTENCES, "all", state=state)
         for a, b in zip(ours, cpu.encode(SENTENCES, "all", state=state), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-5)
+            assert_close(a, b)
 
 
 def test_batches_do_not_matter():
@@ -54,11 +55,11 @@ def test_several_batches_in_a_call(tiny_folder, windows, monkeypatch):
     for layers, marks in (("all", False), ("mix", False), ("all", True)):
         ours = gpu.encode(sentences, layers, batch_size=7, marks=marks)
         for a, b in zip(ours, cpu.encode(sentences, layers, marks=marks), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-5)
+            assert_close(a, b)
     assert len(gpu._engine.cache) <= 60
     assert bool(len(gpu._engine.cache)) == (windows == (2, 4))
     assert gpu.to("cpu").precision == "float32"
-    np.testing.assert_allclose(gpu.encode("a few words"), cpu.encode("a few words"), atol=1e-6)
+    assert_close(gpu.encode("a few words"), cpu.encode("a few words"))
 
 
 @pytest.mark.parametrize("order", ["sentences", "stream"])

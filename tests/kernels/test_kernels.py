@@ -1,11 +1,10 @@
-"""Every fast path against the plain LSTM: random ragged batches, clips active, any start."""
+"""The CPU kernel against the step-by-step LSTM: random ragged batches, active clips, any start."""
 
-import gc
+import copy
 import os
 import subprocess
 import sys
 import time
-import weakref
 
 import numpy as np
 import pytest
@@ -13,140 +12,131 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elmokit import Elmo, kernels
+from elmokit import Elmo
 from elmokit.errors import InputError
-from elmokit.kernels import cpu, parallel
-from helpers.lstms import random_lstm
+from elmokit.kernels import cpu, cpu_products, parallel
+from helpers.lstms import flat, make_context, make_stacks, make_starts, random_lstm, run
 from helpers.models import SENTENCES
+from helpers.numbers import assert_close
+
+CLIPS = [(3.0, 3.0), (None, None), (0.5, None), (None, 0.5), (1.0, 0.25)]
 
 
-def same(lstm, x, lengths, state, atol=5e-6):
-    plain, (h, c) = lstm(x, lengths, state)
-    fast = torch.full((*x.shape[:2], lstm.output_dim), torch.nan)
-    ((fast_h, fast_c),) = cpu.run_stack(
-        [lstm], x, lengths, None if state is None else [state], True, [fast]
-    )
-    for a, b in ((fast, plain), (fast_h, h), (fast_c, c)):
+def close(found, expected, tolerance=5e-6):
+    """Equal within rounding; outputs and cells are of the order of 3, the clips."""
+    for a, b in zip(flat(found), flat(expected), strict=True):
         assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, atol=atol, rtol=0)
-    return plain, c
+        np.testing.assert_allclose(a, b, atol=4 * tolerance, rtol=tolerance)
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_both_clips_active(reverse):
-    lstm = random_lstm(16, 64, 16, (3.0, 3.0), reverse)
+@torch.no_grad()
+def same(stacks, tokens, lengths, starts=None, skip=True, tolerance=5e-6):
+    """Run by the CPU kernel and step by step, and compare; the latter's result."""
+    context = make_context(stacks, skip)
+    expected = run(context.read_plainly, tokens, lengths, starts, len(stacks))
+    close(run(context.read, tokens, lengths, starts, len(stacks)), expected, tolerance)
+    return expected
+
+
+def test_both_clips_active():
     lengths = torch.tensor([30, 1, 17, 0, 30, 29, 2, 8])
-    outputs, c = same(lstm, torch.randn(8, 30, 16), lengths, None)
-    inside = outputs[torch.arange(30) < lengths[:, None]]
+    layers, finals = same(make_stacks(2, 1, 16, 64, (3.0, 3.0)), torch.randn(8, 30, 16), lengths)
+    inside = layers[0][:, torch.arange(30) < lengths[:, None]]
     assert 0.02 < (inside.abs() == 3).float().mean() < 0.6
-    assert (c.abs() == 3).float().mean() > 0.2
+    assert (finals[0][1].abs() == 3).float().mean() > 0.2
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_the_plain_path_in_pieces(reverse, monkeypatch):
-    """However few steps' gates it may compute ahead, the result is the same."""
-    lstm = random_lstm(8, 24, 8, (3.0, 3.0), reverse)
-    x, lengths = torch.randn(3, 50, 8), torch.tensor([50, 7, 33])
+def test_the_reference_in_pieces(monkeypatch):
+    """However few steps' gates it computes ahead, the result is the same."""
+    tokens, lengths = torch.randn(3, 50, 8), torch.tensor([50, 7, 33])
     for steps in (1, 7, 50):
         monkeypatch.setattr("elmokit.nn.lstm._GATE_VALUES", 3 * 4 * 24 * steps)
-        same(lstm, x, lengths, None)
+        same(make_stacks(2, 1, 8, 24, (3.0, 3.0)), tokens, lengths)
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 25), min_size=0, max_size=12),
-    input_dim=st.integers(1, 9),
+    directions=st.integers(1, 2),
+    layers=st.integers(1, 3),
+    width=st.integers(1, 9),
     cell_dim=st.integers(1, 20),
-    output_dim=st.integers(1, 9),
     no_projection=st.booleans(),
-    clips=st.sampled_from([(3.0, 3.0), (None, None), (0.5, None), (None, 0.5), (1.0, 0.25)]),
-    reverse=st.booleans(),
+    clips=st.sampled_from(CLIPS),
+    skip=st.booleans(),
     with_state=st.booleans(),
     padding=st.integers(0, 3),
     rows_ahead=st.sampled_from([1, 3, 7, 512]),
     seed=st.integers(0, 1000),
 )
 def test_any_batch(
-    lengths, input_dim, cell_dim, output_dim, no_projection, clips, reverse, with_state, padding,
+    lengths, directions, layers, width, cell_dim, no_projection, clips, skip, with_state, padding,
     rows_ahead, seed,
 ):  # fmt: skip
-    cell_dim = output_dim if no_projection else cell_dim
-    lstm = random_lstm(input_dim, cell_dim, output_dim, clips, reverse, seed)
-    x = torch.randn(len(lengths), max(lengths, default=0) + padding, input_dim)
-    state = None
-    if with_state:
-        state = (torch.randn(len(lengths), output_dim), torch.randn(len(lengths), cell_dim))
+    cell_dim = width if no_projection else cell_dim
+    stacks = make_stacks(directions, layers, width, cell_dim, clips, seed=seed)
+    tokens = torch.randn(len(lengths), max(lengths, default=0) + padding, width)
+    starts = make_starts(stacks, len(lengths)) if with_state else None
     before = cpu._ROWS_AHEAD
     cpu._ROWS_AHEAD = rows_ahead
     try:
-        same(lstm, x, torch.tensor(lengths, dtype=torch.long), state, atol=2e-5)
+        ends = torch.tensor(lengths, dtype=torch.long)
+        same(stacks, tokens, ends, starts, skip, tolerance=2e-5)
     finally:
         cpu._ROWS_AHEAD = before
 
 
-@pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.parametrize("reverse", [False, True])
-def test_several_layers(skip, reverse):
-    stack = [random_lstm(8, 32, 8, (3.0, 3.0), reverse, seed) for seed in range(3)]
-    x, lengths = torch.randn(5, 20, 8), torch.tensor([20, 3, 0, 11, 20])
-    starts = [(torch.randn(5, 8), torch.randn(5, 32)) for _ in stack]
-    outputs = [torch.full_like(x, torch.nan) for _ in stack]
-    finals = cpu.run_stack(stack, x, lengths, starts, skip, outputs)
-    plain, plain_finals = kernels.run_plain(stack, x, lengths, starts, skip)
-    for a, b in zip([*outputs, *sum(finals, ())], [*plain, *sum(plain_finals, ())], strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5, rtol=0)
-
-
 def test_the_given_state_is_left_alone():
-    lstm = random_lstm(4, 8, 4, (3.0, 3.0), False)
-    state = (torch.randn(2, 4), torch.randn(2, 8))
-    before = [t.clone() for t in state]
-    x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
-    cpu.run_stack([lstm], x, lengths, [state], True, [torch.empty(2, 5, 4)])
-    assert all(torch.equal(a, b) for a, b in zip(state, before, strict=True))
+    stacks = make_stacks(2, 1, 4, 8, (3.0, 3.0))
+    starts = make_starts(stacks, 2)
+    before = [t.clone() for t in starts.tensors]
+    same(stacks, torch.randn(2, 5, 4), torch.tensor([5, 3]), starts)
+    assert all(torch.equal(a, b) for a, b in zip(starts.tensors, before, strict=True))
+
+
+def products(lstm):
+    return lstm.weights().packed.products(lstm.weights(), "float32")
 
 
 def test_weights_are_packed_again_when_they_change():
-    lstm = random_lstm(4, 8, 4, (3.0, 3.0), False)
-    x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
-    same(lstm, x, lengths, None)
-    assert cpu.pack(lstm) is cpu.pack(lstm)
+    stacks = make_stacks(1, 1, 4, 8, (3.0, 3.0))
+    (lstm,) = stacks[0].requires_grad_(False)
+    tokens, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
+    same(stacks, tokens, lengths)
+    assert products(lstm) is products(lstm)
     lstm.state_weight.data.mul_(2)
-    same(lstm, x, lengths, None)
+    same(stacks, tokens, lengths)
     lstm.bias = torch.nn.Parameter(lstm.bias + 1, requires_grad=False)
-    same(lstm, x, lengths, None)
+    same(stacks, tokens, lengths)
     lstm.bias[5] += 1  # a single value
-    same(lstm, x, lengths, None)
+    same(stacks, tokens, lengths)
     lstm.forget_bias = 0.5
-    same(lstm, x, lengths, None)
+    same(stacks, tokens, lengths)
 
 
 def test_failed_packing_leaves_nothing_behind(monkeypatch):
     """Out of memory while packing new weights: the next call must not use the old ones."""
-    lstm = random_lstm(4, 8, 4, (3.0, 3.0), False)
-    x, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
-    same(lstm, x, lengths, None)
+    stacks = make_stacks(1, 1, 4, 8, (3.0, 3.0))
+    (lstm,) = stacks[0].requires_grad_(False)
+    tokens, lengths = torch.randn(2, 5, 4), torch.tensor([5, 3])
+    same(stacks, tokens, lengths)
     lstm.state_weight.mul_(2)
 
-    def fail(lstm):
+    def fail(weights):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setitem(cpu.PRODUCTS, "float32", fail)
+        patch.setitem(cpu_products.PRODUCTS, "float32", fail)
         with pytest.raises(MemoryError):
-            cpu.pack(lstm)
-    same(lstm, x, lengths, None)
+            products(lstm)
+    same(stacks, tokens, lengths)
 
 
-def test_models_are_freed(tiny_folder):
-    elmo = Elmo.load(tiny_folder, device="cpu")
-    elmo.encode("a few words")
-    gone = weakref.ref(elmo.bilm.directions[0][0])
-    before = len(cpu._packed)
-    del elmo
-    gc.collect()
-    assert gone() is None
-    assert len(cpu._packed) < before
+def test_copies_pack_their_own_weights():
+    lstm = random_lstm(4, 8, 4, (3.0, 3.0))
+    packed = products(lstm)
+    assert products(copy.deepcopy(lstm)) is not packed
+    assert products(lstm) is packed
 
 
 def test_default_types_do_not_matter(tiny):
@@ -165,10 +155,10 @@ def test_a_start_with_gradients(tiny):
     start = tiny.bilm.zero_state(2).map(lambda t: (t + 0.1).requires_grad_())
     layers, _ = tiny.bilm(torch.randn(2, 5, 8), torch.tensor([5, 3]), start)
     layers.sum().backward()
-    assert all(t.grad.abs().sum() > 0 for t in start.tensors())
+    assert all(t.grad.abs().sum() > 0 for t in start.tensors)
 
 
-def test_gradients_and_autocast_take_the_plain_path(tiny, monkeypatch):
+def test_gradients_and_autocast_take_another_path(tiny, monkeypatch):
     calls, run = [], cpu.run_stack
 
     def counted(*arguments):
@@ -182,7 +172,7 @@ def test_gradients_and_autocast_take_the_plain_path(tiny, monkeypatch):
     calls.clear()
     plain, _ = tiny.bilm(tokens.clone().requires_grad_(), lengths)
     plain.sum().backward()
-    np.testing.assert_allclose(plain.detach(), exact, atol=1e-5)
+    assert_close(plain.detach(), exact)
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     with torch.autocast("cpu", torch.bfloat16):
@@ -231,7 +221,7 @@ def test_directions_side_by_side(tiny, n_sentences):
     finally:
         torch.set_num_threads(threads)
     for a, b in zip(alone, together, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
+        assert_close(a, b)
 
 
 def test_the_threads_are_shared_out(tiny):
@@ -283,17 +273,23 @@ def test_threads_keep_the_callers_mode():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_after_a_fork(tiny_folder):
-    """The threads of a process do not live on in its child, as a data loader's worker is."""
+    """What a DataLoader worker does: fork, then use one thread.
+
+    PyTorch itself cannot promise more: on some processors a product in the child of a process
+    that used several OpenMP threads never returns.
+    """
     code = (
         "import os, sys, torch; from elmokit import Elmo; torch.set_num_threads(2)\n"
-        "elmo = Elmo.load(sys.argv[1], device='cpu'); a = elmo.encode('a few words')\n"
+        "elmo = Elmo.load(sys.argv[1], device='cpu'); texts = ['a few words'] * 20\n"
+        "a = elmo.encode(texts)\n"
         "pid = os.fork()\n"
-        "b = elmo.encode('a few words')\n"
-        "assert abs(a - b).max() < 1e-6\n"
+        "if not pid: torch.set_num_threads(1)\n"
+        "b = elmo.encode(texts)\n"
+        "assert max(abs(x - y).max() for x, y in zip(a, b)) < 1e-5\n"
         "if pid: sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tiny_folder)],
-                          timeout=60, capture_output=True, text=True)  # fmt: skip
+                          timeout=100, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 

@@ -17,7 +17,8 @@ from elmokit.errors import OutOfMemoryError
 from elmokit.inference.batches import NumberedSentences, Numbers, Windows, plan_batches
 from elmokit.inference.states import CarriedState, StartState
 from elmokit.inference.word_cache import WordCache
-from elmokit.nn.bilm import BiLM, BiLMState
+from elmokit.nn.bilm import BiLM
+from elmokit.nn.context import BiLMState
 from elmokit.text.characters import Alphabet
 
 CARRIED_BATCH_SIZE = 64
@@ -186,7 +187,8 @@ class Engine:
                 vectors = self.cache.vectors(some.words)
                 # all layers, as a state with some layers missing could not be carried on
                 batch, final = self._run_batch(some, vectors, indices, None, before, memory)
-                start.keep(_where_read(batch.lengths, final, before))
+                read = torch.tensor([n > 0 for n in batch.lengths])
+                start.keep(final if read.all() else final.where(read, before))
                 batch.indices = [first + i for i in indices]
                 if upto is not None:
                     batch.layers = batch.layers[: upto + 1]
@@ -206,7 +208,7 @@ class Engine:
         tokens = vectors.index_select(0, places.view(-1)).view(*places.shape, -1)
         lengths = sentences.lengths[indices]
         if start is not None and len(start) != len(indices):
-            start = start.map(lambda t: t.expand(len(indices), -1))
+            start = start.map(lambda t: t.expand(-1, len(indices), -1))
         context = self.bilm.config.context
         n_layers = (context.n_layers if upto is None else upto) + 1
         room = memory.of(n_layers * places.numel() * context.output_dim, tokens)
@@ -250,23 +252,6 @@ class Engine:
             if self.device.type == "cuda":
                 stack.enter_context(torch.cuda.device(self.device))
             yield
-
-
-def _where_read(lengths: list[int], final: BiLMState, before: BiLMState) -> BiLMState:
-    """The new state of sentences with tokens, the old one of empty ones."""
-    if all(lengths):
-        return final
-    device = final.directions[0][0][0].device
-    read = torch.tensor([n > 0 for n in lengths], device=device)[:, None]
-    return BiLMState(
-        [
-            [
-                (torch.where(read, h, old_h), torch.where(read, c, old_c))
-                for (h, c), (old_h, old_c) in zip(new, old, strict=True)
-            ]
-            for new, old in zip(final.directions, before.directions, strict=True)
-        ]
-    )
 
 
 def _too_long(n_tokens: int, device: torch.device) -> OutOfMemoryError:

@@ -1,21 +1,27 @@
 """What the LSTMs start a sentence from.
 
-By default zeros, so that a sentence's vectors depend on the sentence alone. The original software
-carries the state from one batch to the next, row by row; :class:`CarriedState` does that where it
-is asked for. A :class:`elmokit.nn.BiLMState` of one row is a fixed start for every sentence.
+The default is zeros: a sentence's vectors depend on the sentence alone. The original software
+carries the state from one batch to the next, row by row; :class:`CarriedState` does the same on
+request. A :class:`elmokit.BiLMState` of one row is a fixed start for every sentence.
 """
 
 from __future__ import annotations
 
 from elmokit.errors import InputError
-from elmokit.nn.bilm import BiLM, BiLMState
+from elmokit.nn.bilm import BiLM
+from elmokit.nn.context import BiLMState
 
 
 class CarriedState:
-    """The state left by the sentences before, row r of a batch continuing row r.
+    """The state left by the previous sentences; row r of a batch continues row r.
 
-    It grows with the largest batch seen; a smaller batch uses and changes its first rows. Hand the
-    same object to call after call; a new one starts from zeros.
+    It grows with the largest batch seen; a smaller batch uses and changes its first rows. Pass the
+    same object to call after call. A new object starts from zeros.
+
+    Example:
+        >>> state = CarriedState()                                 # doctest: +SKIP
+        >>> first = elmo.encode(batch, state=state)                # doctest: +SKIP
+        >>> second = elmo.encode(batch, state=state)  # differs    # doctest: +SKIP
     """
 
     def __init__(self) -> None:
@@ -27,26 +33,21 @@ class CarriedState:
             check_state(self._state, bilm)
         known = 0 if self._state is None else len(self._state)
         if known < n:
-            fresh = bilm.zero_state(n - known)
-            self._state = fresh if self._state is None else BiLMState.cat([self._state, fresh])
+            zeros = bilm.zero_state(n - known)
+            self._state = zeros if self._state is None else BiLMState.cat([self._state, zeros])
         assert self._state is not None
-        return self._state.map(lambda t: t[:n])
+        return self._state.rows(0, n)
 
     def keep(self, final: BiLMState) -> None:
-        """Remember what a batch left behind."""
+        """Remember the final states of a batch."""
         assert self._state is not None
-        rest = self._state.map(lambda t: t[len(final) :])
-        self._state = BiLMState.cat([final, rest])
+        self._state = BiLMState.cat([final, self._state.rows(len(final), None)])
 
 
 def check_state(state: BiLMState, bilm: BiLM) -> None:
-    """Raise unless a state is one of this model's."""
-
-    def sizes(of: BiLMState) -> list[list[tuple[int, int]]]:
-        return [[(h.shape[1], c.shape[1]) for h, c in layers] for layers in of.directions]
-
-    if sizes(state) != sizes(bilm.zero_state(1)):
-        raise InputError("the state comes from another model, of other sizes; start a new one")
+    """Raise unless a state fits this model."""
+    if state.widths != bilm.zero_state(1).widths:
+        raise InputError("the state comes from a model of other sizes; start a new one")
 
 
 StartState = BiLMState | CarriedState | None

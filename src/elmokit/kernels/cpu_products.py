@@ -1,4 +1,4 @@
-"""The three matrix products of an LSTM on a CPU, in float32 or with int8 weights.
+"""The three matrix products of an LSTM step on a CPU, in float32 or with int8 weights.
 
 Rows of inputs end in a 1, which multiplies the bias. Gates come in the order i, f, o, j.
 """
@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import warnings
 from threading import Lock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
 from elmokit.errors import InputError
-from elmokit.nn.lstm import ProjectedLSTM
+from elmokit.kernels.weight_watch import WeightSnapshot
+
+if TYPE_CHECKING:
+    from elmokit.kernels.weights import LSTMWeights
 
 
 class Products(Protocol):
-    """What the steps of an LSTM multiply."""
+    """The matrix products of an LSTM's steps."""
 
-    def __init__(self, lstm: ProjectedLSTM) -> None: ...
+    def __init__(self, weights: LSTMWeights) -> None: ...
 
     def of_input(self, x: Tensor, gates: Tensor) -> None:
-        """Put the input's share, bias included, of x (N, input_dim + 1) into gates (N, 4H)."""
+        """Write the input's share, bias included, of x (N, input_dim + 1) into gates (N, 4H)."""
         ...
 
     def add_state(self, h: Tensor, gates: Tensor) -> None:
@@ -30,20 +33,20 @@ class Products(Protocol):
         ...
 
     def project(self, y: Tensor, out: Tensor) -> None:
-        """Put the projection of y (N, H) into out (N, P)."""
+        """Write the projection of y (N, H) into out (N, P)."""
         ...
 
 
 class Float32Products:
-    """Weights kept transposed, which MKL multiplies up to twice as fast at small batches."""
+    """Weights stored transposed, which MKL multiplies up to twice as fast for small batches."""
 
-    def __init__(self, lstm: ProjectedLSTM) -> None:
-        bias = _with_forget_bias(lstm)
-        self._input = torch.cat([_reorder(lstm.input_weight).t(), bias[None]])
-        self._state = _reorder(lstm.state_weight).t().contiguous()
-        self._projection = None if lstm.projection is None else lstm.projection.detach().t()
-        if self._projection is not None:
-            self._projection = self._projection.contiguous()
+    def __init__(self, weights: LSTMWeights) -> None:
+        bias = _with_forget_bias(weights)
+        self._input = torch.cat([_reorder(weights.input_weight).t(), bias[None]])
+        self._state = _reorder(weights.state_weight).t().contiguous()
+        self._projection: Tensor | None = None
+        if weights.projection is not None:
+            self._projection = weights.projection.detach().t().contiguous()
 
     def of_input(self, x: Tensor, gates: Tensor) -> None:
         """See :class:`Products`."""
@@ -62,17 +65,17 @@ class Float32Products:
 
 
 class Int8Products:
-    """Weights rounded to int8, one scale a row; what they multiply is rounded as it comes."""
+    """Weights rounded to int8 with one scale per row; activations are rounded on the fly."""
 
-    # more rows at once would mean results so large that the system clears fresh memory for each
+    # larger results would make the system clear fresh memory for each product
     _ROWS = 64
 
-    def __init__(self, lstm: ProjectedLSTM) -> None:
-        self._input = _quantize(_reorder(lstm.input_weight), _with_forget_bias(lstm))
-        self._state = _quantize(_reorder(lstm.state_weight), None)
-        self._projection = (
-            None if lstm.projection is None else _quantize(lstm.projection.detach(), None)
-        )
+    def __init__(self, weights: LSTMWeights) -> None:
+        self._input = _quantize(_reorder(weights.input_weight), _with_forget_bias(weights))
+        self._state = _quantize(_reorder(weights.state_weight), None)
+        self._projection = None
+        if weights.projection is not None:
+            self._projection = _quantize(weights.projection.detach(), None)
 
     def of_input(self, x: Tensor, gates: Tensor) -> None:
         """See :class:`Products`."""
@@ -91,13 +94,33 @@ class Int8Products:
         out.copy_(y if self._projection is None else _multiply(y, self._projection))
 
 
-_one_at_a_time = Lock()
-
 PRODUCTS: dict[str, type[Products]] = {"float32": Float32Products, "int8": Int8Products}
+"""By the precision of the weights."""
+
+
+class PackedWeights:
+    """The products of one LSTM, built when first needed and again after its weights change."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Any, Products] | None = None
+
+    def products(self, weights: LSTMWeights, precision: str) -> Products:
+        """The products for these weights in this precision."""
+        key = (WeightSnapshot(weights.tensors), weights.forget_bias, precision)
+        known = self._known  # read once: another thread may replace it
+        if known is not None and known[0] == key:
+            return known[1]
+        made = PRODUCTS[precision](weights)
+        self._known = (key, made)
+        return made
+
+    def __reduce__(self) -> tuple[type[PackedWeights], tuple[()]]:
+        """Copies and pickles start empty; the products are cheap to rebuild."""
+        return PackedWeights, ()
 
 
 def check_int8() -> None:
-    """Raise where PyTorch cannot multiply with int8 weights."""
+    """Raise if PyTorch cannot multiply int8 weights on this processor."""
     if "fbgemm" not in torch.backends.quantized.supported_engines:
         raise InputError(
             "this build of PyTorch has no int8 products for this processor; leave out quantize="
@@ -109,21 +132,24 @@ def _reorder(t: Tensor) -> Tensor:
     return torch.cat([i, f, o, j])
 
 
-def _with_forget_bias(lstm: ProjectedLSTM) -> Tensor:
-    bias = _reorder(lstm.bias)
-    bias[lstm.cell_dim : 2 * lstm.cell_dim] += lstm.forget_bias
+def _with_forget_bias(weights: LSTMWeights) -> Tensor:
+    bias = _reorder(weights.bias)
+    bias[weights.cell_dim : 2 * weights.cell_dim] += weights.forget_bias
     return bias
+
+
+_one_at_a_time = Lock()
 
 
 def _quantize(weight: Tensor, bias: Tensor | None) -> Any:
     scales = (weight.abs().amax(1) / 127).clamp_min(1e-12).double()
     zeros = torch.zeros_like(scales, dtype=torch.long)
-    with _one_at_a_time:  # both directions pack at once, and these settings are the process's
+    with _one_at_a_time:  # both directions pack at once, and the engine is a process-wide setting
         # oneDNN, the other engine, crashes on virtual machines that announce AMX without having it
         before = torch.backends.quantized.engine
         torch.backends.quantized.engine = "fbgemm"
         try:
-            with warnings.catch_warnings():  # that these functions will move to another package
+            with warnings.catch_warnings():  # PyTorch warns that these functions will move
                 warnings.simplefilter("ignore")
                 rounded = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
                 return torch.ops.quantized.linear_prepack(rounded, bias)
@@ -132,5 +158,5 @@ def _quantize(weight: Tensor, bias: Tensor | None) -> Any:
 
 
 def _multiply(x: Tensor, weight: Any) -> Tensor:
-    # reduce_range, as processors without VNNI overflow otherwise
+    # reduce_range, because processors without VNNI overflow otherwise
     return torch.ops.quantized.linear_dynamic(x, weight, True)

@@ -1,4 +1,4 @@
-"""Launching Triton's kernels with little overhead."""
+"""Cached kernel launches: Triton's kernels without its lookup at every call."""
 
 # mypy: ignore-errors
 
@@ -23,10 +23,10 @@ def launch(
 ) -> None:
     """Run a kernel whose arguments are tensors, then numbers, then constants.
 
-    Triton finds out anew at every launch which of its compiled forms fits the arguments, which
-    takes longer than a step of a small model. Here the form is looked up by what it depends on:
-    constants, types, and whether numbers are long; what it may also depend on, the alignment of
-    pointers, is the same where all sizes, of which the first constant is one, are multiples of 16.
+    At every launch Triton searches for the compiled variant that fits the arguments, which takes
+    longer than a step of a small model. Here the variant is cached by what it depends on:
+    constants, types, and whether a number exceeds 32 bits. It may also depend on the alignment of
+    pointers, which is constant if all sizes (the first constant is one) are multiples of 16.
 
     Args:
         kernel: A function of ``triton.jit``; its numbers are not specialised.

@@ -1,8 +1,8 @@
-"""The LSTM on a GPU, with and without gradients: both directions at once, without padding.
+"""The LSTMs of all directions at once, with and without gradients, on packed rows.
 
-A step is two matrix products, by PyTorch, and two passes over their results, each one fused kernel
-of steps_triton.py; steps_torch.py has the same passes in PyTorch, for other devices and as what
-the kernels are held against. All directions (D) are computed together, in batched products.
+A step is two matrix products by PyTorch and two passes over their results. On a GPU each pass is
+one fused kernel of steps_triton.py; steps_torch.py has the same passes in PyTorch, for other
+devices and as the reference for the kernels. All R directions share batched products.
 """
 
 from __future__ import annotations
@@ -20,121 +20,78 @@ from torch.nn import functional as F
 
 from elmokit.kernels import steps_torch
 from elmokit.kernels.ragged import Ragged
-from elmokit.nn.lstm import ProjectedLSTM, State
+from elmokit.kernels.weights import LSTMWeights
 
 SPLIT_ROWS = 128
-"""Sentences from which on float32 products are made of bfloat16 ones."""
+"""From this many sentences on, float32 products are made of bfloat16 ones."""
 
-_PIECES = 6  # of a split number; see _split_weight
+_PIECES = 6  # bfloat16 pieces of a split float32 number; see _split_weight
 _LONGEST_SUM = 1024  # units of a projection summed in one product of split numbers
+
+Stacks = Sequence[Sequence[LSTMWeights]]
+"""The LSTMs of each direction; each reads the output of the one before."""
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """The weights of one layer, of all directions."""
+    """The weights of one layer, for all directions."""
 
-    weight: Tensor  # (D, 4H, 2P): for the input, then for the state
-    bias: Tensor  # (D, 4H) in float32, with the constant added to forget gates
-    projection: Tensor  # (D, P, H)
+    weight: Tensor  # (R, 4H, 2P): for the input, then for the state
+    bias: Tensor  # (R, 4H) in float32, forget bias included
+    projection: Tensor  # (R, P, H)
 
 
-def can_run(stacks: Sequence[Sequence[ProjectedLSTM]], tokens: Tensor) -> bool:
-    """Whether all LSTMs have the shape this path is written for."""
+def can_run(stacks: Stacks, x: Tensor) -> bool:
+    """Whether all LSTMs have the shapes and types this path needs.
+
+    Args:
+        stacks: The LSTMs of each direction.
+        x: Their input (…, P).
+    """
     lstms = [lstm for stack in stacks for lstm in stack]
     alike = {(m.cell_dim, m.cell_clip, m.proj_clip, m.forget_bias) for m in lstms}
     return (
         len(alike) <= 1
         and all(
             lstm.projection is not None
-            and lstm.input_weight.shape[1] == lstm.output_dim == tokens.shape[2]
-            and all(p.dtype == tokens.dtype for p in lstm.parameters())
+            and lstm.input_dim == lstm.output_dim == x.shape[-1]
+            and all(t.dtype in (torch.float32, x.dtype) for t in lstm.tensors)
             for lstm in lstms
         )
-        and tokens.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
     )
 
 
 def run(
-    stacks: Sequence[Sequence[ProjectedLSTM]],
-    tokens: Tensor,
-    lengths: Tensor,
-    starts: Sequence[Sequence[State]] | None,
-    skip: bool,
-    outputs: Sequence[Sequence[Tensor]] | None,
-    steps: ModuleType = steps_torch,
-) -> tuple[list[list[Tensor]], list[list[State]]]:
-    """Run both directions.
-
-    Args:
-        stacks: The LSTMs of each direction.
-        tokens: Input (B, T, P) of the first.
-        lengths: Tokens (B,) of each sentence.
-        starts: The state each LSTM starts from; None for zeros.
-        skip: Whether all but the first add their input to their output.
-        outputs: Where the outputs (B, T, P) go, by direction and layer; None for fresh memory, and
-            gradients if they are wanted.
-        steps: The passes over the products' results.
-
-    Returns:
-        The outputs, zero behind each sentence's end, and the state each LSTM ends with.
-    """
-    found: list[list[Tensor]] = [[] for _ in stacks]
-    finals: list[list[State]] = [[] for _ in stacks]
-    if not stacks[0]:
-        return found, finals
-    ragged = Ragged(lengths, tokens.shape[1], tokens.device)
-    dtype = _compute_dtype(stacks[0], tokens)
-    reverse = [stack[0].reverse for stack in stacks]
-    x = torch.stack([ragged.pack(tokens.to(dtype), r) for r in reverse])
-    sorted_starts = None
-    if starts is not None:
-        sorted_starts = [
-            (ragged.sort(torch.stack(h).float()), ragged.sort(torch.stack(c).float()))
-            for h, c in (zip(*layer, strict=True) for layer in zip(*starts, strict=True))
-        ]
-    layers = run_rows(stacks, x, ragged, sorted_starts, skip, outputs is None, steps)
-    for number, (rows, h, c) in enumerate(layers):
-        h, c = ragged.unsort(h), ragged.unsort(c)
-        for d, r in enumerate(reverse):
-            if outputs is None:
-                found[d].append(ragged.unpack(rows[d], r))
-            else:
-                ragged.unpack_into(rows[d], r, outputs[d][number])
-                found[d].append(outputs[d][number])
-            finals[d].append((h[d], c[d]))
-    return found, finals
-
-
-def run_rows(
-    stacks: Sequence[Sequence[ProjectedLSTM]],
+    stacks: Stacks,
     x: Tensor,
     ragged: Ragged,
-    starts: Sequence[tuple[Tensor, Tensor]] | None,
+    starts: Sequence[tuple[Tensor, Tensor]],
     skip: bool,
     gradients: bool,
     steps: ModuleType = steps_torch,
     dropout: float = 0.0,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Run both directions over rows, each direction reading its own.
+    """Run all directions over packed rows, each direction reading its own.
 
     Args:
         stacks: The LSTMs of each direction.
-        x: Rows (D, N, P) in the order in which each direction reads them.
-        ragged: Where they are.
-        starts: The states (D, B, P) and (D, B, H) each layer starts from, in float32, the longest
-            sentence first; None for zeros.
-        skip: Whether all but the first layer add their input to their output.
-        gradients: Whether gradients may be asked for.
+        x: Rows (R, N, P) in the order in which each direction reads them.
+        ragged: How the rows are arranged.
+        starts: The states (R, B, P) and (R, B, H) each layer starts from, in float32, the longest
+            sentence first.
+        skip: Whether every layer but the first adds its input to its output.
+        gradients: Whether gradients may be needed.
         steps: The passes over the products' results.
-        dropout: Share of each layer's input set to zero; the residual adds what is left of it.
+        dropout: Share of each layer's input set to zero; the residual adds the dropped input.
 
     Yields:
-        Of each layer its rows (D, N, P), and both states after each sentence.
+        For each layer its rows (R, N, P), and both states after each sentence.
     """
     split = x.dtype is torch.float32 and not gradients and _can_split(x, ragged)
     for number, lstms in enumerate(zip(*stacks, strict=True)):
         x = F.dropout(x, dropout) if dropout else x
-        h, c = _zeros(lstms, ragged) if starts is None else starts[number]
+        h, c = starts[number]
         layer = _gather(lstms, x.dtype)
         clips = (lstms[0].cell_clip, lstms[0].proj_clip)
         if gradients:
@@ -147,27 +104,19 @@ def run_rows(
         yield x, h, c
 
 
-def _compute_dtype(stack: Sequence[ProjectedLSTM], tokens: Tensor) -> torch.dtype:
-    if torch.is_autocast_enabled(tokens.device.type):
-        return torch.get_autocast_dtype(tokens.device.type)
-    if stack and stack[0].precision == "bfloat16" and not torch.is_grad_enabled():
-        return torch.bfloat16
-    return tokens.dtype
-
-
-def _can_split(tokens: Tensor, ragged: Ragged) -> bool:
-    """Whether bfloat16 products pay: on GPUs made for them, with rows enough."""
+def _can_split(x: Tensor, ragged: Ragged) -> bool:
+    """Whether bfloat16 products pay off: on GPUs made for them, with enough rows."""
     return (
-        tokens.device.type == "cuda"
+        x.device.type == "cuda"
         and ragged.counts[:1] >= [SPLIT_ROWS]
-        and torch.cuda.get_device_capability(tokens.device) >= (8, 0)
-        and _can_sum_in_float32(tokens.device)
+        and torch.cuda.get_device_capability(x.device) >= (8, 0)
+        and _can_sum_in_float32(x.device)
     )
 
 
 @cache
 def _can_sum_in_float32(device: torch.device) -> bool:
-    """Whether this PyTorch gives a product of bfloat16 numbers in float32."""
+    """Whether this PyTorch returns a product of bfloat16 numbers in float32."""
     some = torch.ones(1, 8, 8, dtype=torch.bfloat16, device=device)
     try:
         _multiply_split(some, some, torch.empty(1, 8, 8, device=device))
@@ -176,17 +125,10 @@ def _can_sum_in_float32(device: torch.device) -> bool:
     return True
 
 
-def _zeros(lstms: Sequence[ProjectedLSTM], ragged: Ragged) -> tuple[Tensor, Tensor]:
-    """The state (D, B, P) and (D, B, H) before anything was read."""
-    shape = len(lstms), len(ragged.order)
-    h = lstms[0].bias.new_zeros(*shape, lstms[0].output_dim, dtype=torch.float32)
-    return h, h.new_zeros(*shape, lstms[0].cell_dim)
-
-
-def _gather(lstms: Sequence[ProjectedLSTM], dtype: torch.dtype) -> _Layer:
+def _gather(lstms: Sequence[LSTMWeights], dtype: torch.dtype) -> _Layer:
     """The weights of all directions together, ready to multiply.
 
-    Made anew for every batch, in a hundredth of its time; so they are never out of date.
+    Built for every batch, which takes a hundredth of its time, so they are never out of date.
     """
     weights = [torch.cat([m.input_weight, m.state_weight], 1).to(dtype) for m in lstms]
     bias = torch.stack([m.bias for m in lstms]).float()
@@ -213,20 +155,20 @@ def _run(
     steps: ModuleType,
     split: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All steps of a layer without gradients, in the same buffers again and again.
+    """All steps of a layer without gradients, reusing the same buffers.
 
     Args:
-        x: Rows (D, N, P).
+        x: Rows (R, N, P).
         layer: The weights.
-        h: The state (D, B, P) to start from, in float32.
-        c: The cells (D, B, H) to start from, in float32.
-        ragged: Where the rows are.
+        h: The state (R, B, P) to start from, in float32.
+        c: The cells (R, B, H) to start from, in float32.
+        ragged: How the rows are arranged.
         clips: Bounds of the cells and of the projection.
         steps: The passes over the products' results.
-        split: Make float32 products of bfloat16 ones.
+        split: Whether to make float32 products of bfloat16 ones.
 
     Returns:
-        Outputs (D, N, P), and both states after each sentence.
+        Outputs (R, N, P), and both states after each sentence.
     """
     directions, _, width = x.shape
     cell_dim, most = c.shape[2], max(ragged.counts, default=0)
@@ -250,7 +192,7 @@ def _run(
     for t, n in enumerate(ragged.counts):
         if t == 0:
             steps.begin(h[:, :n], x[:, :n], operand, pieces)
-        if n != running:  # making views takes as long as a step of a small model
+        if n != running:  # making views takes as long as a step of a small model does
             running = n
             some_operand, some_gates, some_y, some_raw = (
                 buffer[:, :n] for buffer in (operand, gates, y, raw)
@@ -272,7 +214,7 @@ def _multiply_split(a: Tensor, b: Tensor, out: Tensor) -> None:
 
 
 def _parts(cell_dim: int) -> int:
-    """In how many equal parts to sum a projection, so that none is much too long."""
+    """The number of equal parts to sum a projection in, each near _LONGEST_SUM units or fewer."""
     parts = max(1, cell_dim // _LONGEST_SUM)
     while cell_dim % parts:
         parts -= 1
@@ -283,9 +225,9 @@ def _split_weight(weight: Tensor) -> Tensor:
     """A float32 matrix (…, K) as bfloat16 pieces (…, 6K) for products with split operands.
 
     Three bfloat16 numbers hold the 24 bits of a float32 one: a = h + m + l. Of the nine products of
-    such sums, the six here are within float32's own rounding of all. The operand's pieces are
-    m, l, h, m, h, h, so that the large products come last: the GPU cuts off what it adds to a large
-    sum, all to the same side, so that such additions must be few.
+    two such sums, these six agree with the full product within float32's own rounding. The
+    operand's pieces are m, l, h, m, h, h, which puts the large products last: the GPU truncates
+    what it adds to a large sum, always in the same direction, so such additions must be few.
     """
     high, middle, low = steps_torch.three_pieces(weight)
     return torch.cat([middle, high, low, high, middle, high], -1)
@@ -307,7 +249,7 @@ class _Steps(torch.autograd.Function):
         clips: Clips,
         steps: ModuleType,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As :func:`_run`, keeping what the way back needs."""
+        """As :func:`_run`, keeping what the backward pass needs."""
         directions, rows, width = x.shape
         cell_dim = c.shape[2]
         operand = x.new_empty(directions, rows, 2 * width)
@@ -320,7 +262,7 @@ class _Steps(torch.autograd.Function):
         if counts:
             operand[:, : counts[0], width:] = h[:, : counts[0]]
         to_gates, to_output = weight.transpose(1, 2), projection.transpose(1, 2)
-        # all views at once: made one by one they take as long as the steps of a small model
+        # all views at once: one by one they take as long as the steps of a small model
         operands = (*operand.split_with_sizes(counts, 1), operand[:, :0])
         every = zip(
             *(buffer.split_with_sizes(counts, 1) for buffer in (gates, cells, y, raw, out)),
@@ -340,7 +282,7 @@ class _Steps(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor, d_h: Tensor, d_c: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of everything the forward pass was given."""
+        """Gradients of all inputs of the forward pass."""
         operand, gates, cells, y, raw, weight, projection, c = ctx.saved_tensors
         ragged, clips, steps = ctx.ragged, ctx.clips, ctx.steps
         counts, width = ragged.counts, raw.shape[2]

@@ -1,4 +1,4 @@
-"""Both directions of many sentences at once on a CPU, each with its share of the threads."""
+"""Running both directions side by side on a CPU, each with its share of the threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process and number 
 def run_all(tasks: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
     """Results of independent tasks without gradients, in order.
 
-    They run side by side on a CPU with threads enough, and one after another elsewhere.
+    The tasks run side by side on a CPU with several threads, and one after another elsewhere.
     """
     threads = torch.get_num_threads()
     if len(tasks) < 2 or device.type != "cpu" or threads < 2 or torch.is_grad_enabled():
@@ -26,34 +26,34 @@ def run_all(tasks: Sequence[Callable[[], Result]], device: torch.device) -> list
     inference = torch.is_inference_mode_enabled()
 
     def in_mode(task: Callable[[], Result]) -> Result:
-        # both modes belong to a thread, so that a new one does not have its caller's
+        # both modes belong to a thread, and a new thread does not inherit them
         with torch.inference_mode(inference), torch.no_grad():
             return task()
 
     try:
         pool = _pool(threads, len(tasks))
         futures = [pool.submit(in_mode, task) for task in tasks]
-    except RuntimeError:  # Python is ending, and starts no more threads
+    except RuntimeError:  # Python is shutting down and starts no more threads
         return [task() for task in tasks]
-    wait(futures)  # also when one fails: the other must not write where the next batch will
+    wait(futures)  # also when one fails: the other must not write into the next batch
     return [future.result() for future in futures]
 
 
 def _pool(threads: int, n_tasks: int) -> ThreadPoolExecutor:
-    """As many workers as tasks, with the threads shared out among them."""
+    """A pool of one worker per task; the workers share the threads."""
     key = (os.getpid(), threads)  # threads do not survive a fork
     if key not in _pools:
         pool = ThreadPoolExecutor(n_tasks, "elmokit")
         everybody = Barrier(n_tasks)
 
         def set_up(_: int) -> None:
-            # The first use of PyTorch in a thread takes over the process's number of threads, so
-            # that setting another number before it would be undone.
+            # The first use of PyTorch in a thread adopts the process's number of threads and would
+            # undo a number set earlier.
             torch.get_num_threads()
             torch.set_num_threads(max(1, threads // n_tasks))
-            everybody.wait()  # so that no worker does this twice, and another not at all
+            everybody.wait()  # every worker does this exactly once
 
         list(pool.map(set_up, range(n_tasks)))
-        torch.set_num_threads(threads)  # the workers' number would be that of new threads
+        torch.set_num_threads(threads)  # else new threads would adopt the workers' number
         _pools[key] = pool
     return _pools[key]

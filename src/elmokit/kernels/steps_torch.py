@@ -1,6 +1,6 @@
 """What packed.py does with the results of its products, in PyTorch.
 
-Tensors have directions first and rows second (D, n, …); of those with more rows than a step has,
+Tensors have directions first and rows second (R, n, …); of those with more rows than a step has,
 the first n are meant. Gates are in the published order: input i, candidate j, forget f, output o.
 """
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def begin(h: Tensor, x: Tensor, operand: Tensor, pieces: int) -> None:
-    """Put input x and state h (D, n, P) side by side into the operand of the first product."""
+    """Put input x and state h (R, n, P) side by side into the operand of the first product."""
     _put(operand[:, : h.shape[1]], torch.cat([x.to(h.dtype), h], -1), pieces)
 
 
@@ -28,11 +28,11 @@ def cell(
     """Gates to memory cells and what they let out.
 
     Args:
-        gates: (D, n, 4H) without the bias; what they are after it and their functions if kept.
-        bias: (D, 4H).
-        c: Cells (D, ≥ n, H) before the step, in float32.
+        gates: (R, n, 4H) without the bias; what they are after it and their functions if kept.
+        bias: (R, 4H).
+        c: Cells (R, ≥ n, H) before the step, in float32.
         c_next: Where those after it go; may be the same.
-        y: Where the cells' output goes, split into pieces side by side: (D, ≥ n, H), or (D · C,
+        y: Where the cells' output goes, split into pieces side by side: (R, ≥ n, H), or (R · C,
             ≥ n, H / C) where its projection is summed in C parts.
         clip: Bound of the cells.
         pieces: 1, or 6 to split y.
@@ -63,11 +63,11 @@ def output(
     """Projections to outputs, and on to the next step.
 
     Args:
-        raw: Projections (D, n, P) before clipping, or (D · C, n, P) in C parts.
-        out: Where the outputs (D, ≥ n, P) go.
-        h: Where the state (D, ≥ n, P) goes, in float32; None if it is not wanted.
-        x: Inputs (D, m, P) of the next step, m ≤ n; of no rows where they are in the operand.
-        operand: That of the next step's first product: (D, ≥ m, 2P), split into pieces; of exactly
+        raw: Projections (R, n, P) before clipping, or (R · C, n, P) in C parts.
+        out: Where the outputs (R, ≥ n, P) go.
+        h: Where the state (R, ≥ n, P) goes, in float32; None if it is not wanted.
+        x: Inputs (R, m, P) of the next step, m ≤ n; of no rows where they are in the operand.
+        operand: That of the next step's first product: (R, ≥ m, 2P), split into pieces; of exactly
             m rows where the inputs are in it.
         clip: Bound of the projection.
         pieces: 1, or 6 to split the operand.
@@ -91,10 +91,10 @@ def output_gradient(
     """The gradient of the projections before clipping.
 
     Args:
-        d_out: That of the outputs (D, n, P).
-        d_next: That of the next step's operand (D, m, 2P), m ≤ n.
-        d_h: That of the states (D, ≥ n, P) after each sentence, for those that end here.
-        raw: Projections (D, n, P) before clipping.
+        d_out: That of the outputs (R, n, P).
+        d_next: That of the next step's operand (R, m, 2P), m ≤ n.
+        d_h: That of the states (R, ≥ n, P) after each sentence, for those that end here.
+        raw: Projections (R, n, P) before clipping.
         d_raw: Where it goes.
         clip: Bound of the projection.
     """
@@ -118,11 +118,11 @@ def cell_gradient(
     """The gradient of the gates before their functions.
 
     Args:
-        gates: (D, n, 4H) after their functions.
-        c_next: Cells (D, n, H) after the step.
-        c: Cells (D, ≥ n, H) before it.
-        d_y: Gradient of the cells' output (D, ≥ n, H).
-        d_c: Gradient of the cells (D, ≥ n, H) after the step, changed to that before it.
+        gates: (R, n, 4H) after their functions.
+        c_next: Cells (R, n, H) after the step.
+        c: Cells (R, ≥ n, H) before it.
+        d_y: Gradient of the cells' output (R, ≥ n, H).
+        d_c: Gradient of the cells (R, ≥ n, H) after the step, changed to that before it.
         d_gates: Where it goes.
         clip: Bound of the cells.
     """

@@ -1,98 +1,204 @@
-"""The bidirectional language model: token vectors to layers."""
+"""The bidirectional language model: token vectors to layers, by the fastest way available."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from elmokit import kernels
-from elmokit.config import ModelConfig
+from elmokit.config import ContextConfig, ModelConfig
+from elmokit.kernels import cpu, packed, steps_torch
+from elmokit.kernels.gpu import gpu_steps
+from elmokit.kernels.parallel import run_all
+from elmokit.kernels.ragged import Ragged
 from elmokit.nn.char_encoder import CharEncoder
-from elmokit.nn.lstm import ProjectedLSTM, State
-from elmokit.nn.transformer import TransformerBlock, run_direction
+from elmokit.nn.context import BiLMState, LayerRows
+from elmokit.nn.lstm import ProjectedLSTM
+from elmokit.nn.transformer import TransformerContext
+
+_SIDE_BY_SIDE = 8
+"""From this many sentences on, both directions run side by side on a CPU. A few sentences are bound
+by reading the weights, and each core's cache holds more of them if all threads share a product."""
 
 
-@dataclass
-class BiLMState:
-    """States of all LSTMs for a number of sentences: directions, then layers, of (h, c)."""
+class LSTMContext:
+    """Projected LSTMs as a :class:`~elmokit.nn.context.Context`.
 
-    directions: list[list[State]]
+    Args:
+        stacks: The LSTMs of each direction.
+        config: Whether layers add their input to their output.
+    """
 
-    def __len__(self) -> int:
-        return len(self.directions[0][0][0])
-
-    def tensors(self) -> list[Tensor]:
-        """All of them."""
-        return [t for layers in self.directions for state in layers for t in state]
-
-    def map(self, change: Callable[[Tensor], Tensor]) -> BiLMState:
-        """The same with every tensor (B, …) changed."""
-        return BiLMState(
-            [[(change(h), change(c)) for h, c in layers] for layers in self.directions]
-        )
+    def __init__(self, stacks: Sequence[nn.ModuleList], config: ContextConfig) -> None:
+        self._stacks, self._skip = stacks, config.skip_connections
 
     @staticmethod
-    def cat(states: Sequence[BiLMState]) -> BiLMState:
-        """States of several batches as those of one."""
-        first = states[0]
+    def layers(config: ContextConfig) -> nn.ModuleList:
+        """New LSTMs for one direction."""
+        return nn.ModuleList(
+            ProjectedLSTM(
+                config.projection_dim,
+                config.cell_dim,
+                config.projection_dim,
+                config.cell_clip,
+                config.proj_clip,
+                config.forget_bias,
+            )
+            for _ in range(config.n_layers)
+        )
+
+    def zero_state(self, n: int) -> BiLMState:
+        """See :class:`~elmokit.nn.context.Context`."""
+        by_direction = [[lstm.zero_state(n) for lstm in stack] for stack in self._lstms()]
+        layers = zip(*by_direction, strict=True)
         return BiLMState(
             [
-                [
-                    (
-                        torch.cat([s.directions[d][layer][0] for s in states]),
-                        torch.cat([s.directions[d][layer][1] for s in states]),
-                    )
-                    for layer in range(len(first.directions[d]))
-                ]
-                for d in range(len(first.directions))
+                (torch.stack([h for h, _ in some]), torch.stack([c for _, c in some]))
+                for some in layers
             ]
         )
 
+    def read(
+        self,
+        rows: Tensor,
+        ragged: Ragged,
+        start: BiLMState | None = None,
+        upto: int | None = None,
+        dropout: float = 0.0,
+        precision: str = "float32",
+    ) -> Iterator[LayerRows]:
+        """See :class:`~elmokit.nn.context.Context`. Chooses the fastest kernel that can run."""
+        weights = [[lstm.weights() for lstm in stack[:upto]] for stack in self._lstms()]
+        start = self.zero_state(len(ragged.lengths)) if start is None else start
+        sources = [
+            rows,
+            *start.tensors,
+            *(t for stack in weights for w in stack for t in w.tensors),
+        ]
+        gradients = torch.is_grad_enabled() and any(t.requires_grad for t in sources)
+        autocast = torch.is_autocast_enabled(rows.device.type)
+        on_cpu = rows.device.type == "cpu"
+        is_float32 = all(t.dtype == torch.float32 for t in sources)
+        if on_cpu and is_float32 and not (gradients or autocast or dropout):
+            return self._read_on_cpu(weights, rows, ragged, start, precision)
+        if autocast:
+            rows = rows.to(torch.get_autocast_dtype(rows.device.type))
+        elif precision == "bfloat16" and not gradients:
+            rows = rows.to(torch.bfloat16)
+        steps = gpu_steps(rows.device)
+        if packed.can_run(weights, rows) and (steps is not None or (on_cpu and gradients)):
+            return self._read_packed(weights, rows, ragged, start, gradients, dropout)
+        return self.read_plainly(rows, ragged, start, upto, dropout)
+
+    def _read_on_cpu(
+        self,
+        weights: packed.Stacks,
+        rows: Tensor,
+        ragged: Ragged,
+        start: BiLMState,
+        precision: str,
+    ) -> Iterator[LayerRows]:
+        tasks = [
+            partial(
+                cpu.run_stack,
+                stack,
+                rows[d],
+                ragged.counts,
+                [(h[d], c[d]) for h, c in start.layers[: len(stack)]],
+                self._skip,
+                precision,
+            )
+            for d, stack in enumerate(weights)
+        ]
+        many = len(ragged.lengths) >= _SIDE_BY_SIDE
+        with torch.no_grad():
+            found = run_all(tasks, rows.device) if many else [task() for task in tasks]
+        for layer in zip(*found, strict=True):
+            outputs, h, c = zip(*layer, strict=True)
+            yield LayerRows(outputs, (torch.stack(h), torch.stack(c)))
+
+    def _read_packed(
+        self,
+        weights: packed.Stacks,
+        rows: Tensor,
+        ragged: Ragged,
+        start: BiLMState,
+        gradients: bool,
+        dropout: float,
+    ) -> Iterator[LayerRows]:
+        steps = gpu_steps(rows.device) or steps_torch
+        starts = [(h.float(), c.float()) for h, c in start.layers]
+        layers = packed.run(weights, rows, ragged, starts, self._skip, gradients, steps, dropout)
+        while True:
+            # Triton launches on the current device, which a caller may change between layers
+            with torch.cuda.device(rows.device) if rows.is_cuda else nullcontext():
+                layer = next(layers, None)
+            if layer is None:
+                return
+            outputs, h, c = layer
+            yield LayerRows(outputs, (h, c))
+
+    def read_plainly(
+        self,
+        rows: Tensor,
+        ragged: Ragged,
+        start: BiLMState | None = None,
+        upto: int | None = None,
+        dropout: float = 0.0,
+    ) -> Iterator[LayerRows]:
+        """As :meth:`read`, step by step: the reference, and the way for other types and devices."""
+        start = self.zero_state(len(ragged.lengths)) if start is None else start
+        xs = [ragged.unpack(x) for x in rows]
+        lengths = ragged.lengths.to(rows.device)
+        for number, lstms in enumerate(list(zip(*self._lstms(), strict=True))[:upto]):
+            h, c = (ragged.unsort(t) for t in start.layers[number])
+            outputs, states = [], []
+            for d, lstm in enumerate(lstms):
+                x = nn.functional.dropout(xs[d], dropout, dropout > 0)
+                out, state = lstm(x, lengths, (h[d], c[d]))
+                xs[d] = out + x if self._skip and number > 0 else out
+                outputs.append(ragged.pack(xs[d]))
+                states.append(state)
+            h, c = (ragged.sort(torch.stack(some)) for some in zip(*states, strict=True))
+            yield LayerRows(outputs, (h, c))
+
+    def _lstms(self) -> list[list[ProjectedLSTM]]:
+        return [[m for m in stack if isinstance(m, ProjectedLSTM)] for stack in self._stacks]
+
+
+_CONTEXTS: dict[str, type[LSTMContext] | type[TransformerContext]] = {
+    "lstm": LSTMContext,
+    "transformer": TransformerContext,
+}
+
 
 class BiLM(nn.Module):
-    """Token encoder and the two stacks of layers, which never see each other."""
+    """The token encoder and the layers of both directions, which never see each other."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
         context = config.context
+        self.precision = "float32"
+        """What kernels without gradients round the LSTMs' weights to: float32, int8 or bfloat16."""
         self.token_encoder = CharEncoder(config.token_encoder, context.projection_dim)
-
-        def stack(reverse: bool) -> nn.ModuleList:
-            if context.kind == "transformer":
-                sizes = context.projection_dim, context.cell_dim, context.n_heads
-                return nn.ModuleList(
-                    TransformerBlock(*sizes, reverse) for _ in range(context.n_layers)
-                )
-            return nn.ModuleList(
-                ProjectedLSTM(
-                    context.projection_dim,
-                    context.cell_dim,
-                    context.projection_dim,
-                    context.cell_clip,
-                    context.proj_clip,
-                    context.forget_bias,
-                    reverse,
-                )
-                for _ in range(context.n_layers)
-            )
-
-        self.forward_layers = stack(reverse=False)
-        self.backward_layers = stack(reverse=True) if context.bidirectional else None
+        layers = _CONTEXTS[context.kind].layers
+        self.forward_layers = layers(context)
+        self.backward_layers = layers(context) if context.bidirectional else None
 
     @property
-    def directions(self) -> list[list[ProjectedLSTM]]:
-        """The stacks of LSTMs: forward, and backward where there is one.
+    def directions(self) -> list[nn.ModuleList]:
+        """The layers of the forward direction, and of the backward one if the model has it."""
+        return [s for s in (self.forward_layers, self.backward_layers) if s is not None]
 
-        Of a transformer, its blocks, which have what is asked of LSTMs from outside.
-        """
-        stacks = [self.forward_layers, self.backward_layers]
-        return [cast("list[ProjectedLSTM]", list(s)) for s in stacks if s is not None]
+    @property
+    def context(self) -> LSTMContext | TransformerContext:
+        """The layers of all directions, run together."""
+        return _CONTEXTS[self.config.context.kind](self.directions, self.config.context)
 
     @property
     def device(self) -> torch.device:
@@ -100,8 +206,22 @@ class BiLM(nn.Module):
         return next(self.parameters()).device
 
     def zero_state(self, n: int) -> BiLMState:
-        """The state before anything was read, for n sentences."""
-        return BiLMState([[lstm.zero_state(n) for lstm in stack] for stack in self.directions])
+        """The state before the first token, for n sentences."""
+        return self.context.zero_state(n)
+
+    def read(
+        self,
+        rows: Tensor,
+        ragged: Ragged,
+        start: BiLMState | None = None,
+        upto: int | None = None,
+        dropout: float = 0.0,
+    ) -> Iterator[LayerRows]:
+        """The layers over packed rows, which may differ between the directions.
+
+        Arguments and results are those of :meth:`elmokit.nn.context.Context.read`.
+        """
+        return self.context.read(rows, ragged, start, upto, dropout, self.precision)
 
     def forward(
         self,
@@ -114,55 +234,42 @@ class BiLM(nn.Module):
         """All layers of a batch of sentences.
 
         Args:
-            tokens: Token vectors (B, T, P) with those of the two sentence marks.
+            tokens: Token vectors (B, T, P), including the two sentence marks.
             lengths: Tokens (B,) of each sentence, marks included; best on the CPU.
-            state: What the LSTMs start from; None for zeros.
+            state: The initial state; None for zeros.
             upto: The last layer needed: 0 runs no LSTM; None for all.
-            memory: Where to put the layers, so that calls can use the same memory again: any
-                tensor with as many values as they have, or more. Not with gradients.
+            memory: Where to write the layers, to reuse memory between calls: any tensor with at
+                least as many values. Ignored if gradients are needed.
 
         Returns:
-            Layers 0 … upto, (upto + 1, B, T, D): the token vector once a direction, then the LSTMs'
-            outputs, forward half first. And the state after the sentences, of the layers run.
+            Layers 0 … upto, (upto + 1, B, T, D): the token vector once per direction, then the
+            outputs of the layers, forward half first; and the state after each sentence.
         """
-        context = self.config.context
         tokens = tokens.to(next(self.parameters()).dtype)  # autocast may have made them smaller
-        stacks = [stack[: context.n_layers if upto is None else upto] for stack in self.directions]
-        starts = None if state is None else state.directions
-        sources = [tokens, *self.parameters(), *(state.tensors() if state is not None else ())]
+        ragged = Ragged(lengths, tokens.shape[1], tokens.device)
+        reverse = [False, True][: self.config.context.n_directions]
+        rows = torch.stack([ragged.pack(tokens, r) for r in reverse])
+        start = None if state is None else state.map(ragged.sort)
+        sources = [tokens, *self.parameters(), *(() if state is None else state.tensors)]
+        finals = []
         if torch.is_grad_enabled() and any(t.requires_grad for t in sources):
-            found, finals = self._run(stacks, tokens, lengths, starts, None)
-            halves = [torch.stack([tokens, *(x.to(tokens.dtype) for x in half)]) for half in found]
-            return torch.cat(halves, -1), BiLMState(finals)
-        shape = (len(stacks[0]) + 1, *tokens.shape[:2], context.output_dim)
+            found = [torch.cat([tokens for _ in reverse], -1)]
+            for outputs, (h, c) in self.read(rows, ragged, start, upto):
+                halves = [ragged.unpack(outputs[d], r) for d, r in enumerate(reverse)]
+                found.append(torch.cat(halves, -1).to(tokens.dtype))
+                finals.append((ragged.unsort(h), ragged.unsort(c)))
+            return torch.stack(found), BiLMState(finals)
+        n_layers = self.config.context.n_layers if upto is None else upto
+        shape = (n_layers + 1, *tokens.shape[:2], self.config.context.output_dim)
         if memory is None:
             memory = tokens.new_empty(shape)
         layers = memory.view(-1)[: math.prod(shape)].view(shape)
-        parts = layers.chunk(len(stacks), -1)  # (upto + 1, B, T, P) each
-        for part in parts:
-            part[0] = tokens
+        parts = layers.chunk(len(reverse), -1)  # (upto + 1, B, T, P) each
         with torch.no_grad():
-            places = [list(part[1:]) for part in parts]
-            _, finals = self._run(stacks, tokens, lengths, starts, places)
+            for part in parts:
+                part[0] = tokens
+            for k, (outputs, (h, c)) in enumerate(self.read(rows, ragged, start, upto), 1):
+                for d, (part, r) in enumerate(zip(parts, reverse, strict=True)):
+                    ragged.unpack_into(outputs[d], r, part[k])
+                finals.append((ragged.unsort(h), ragged.unsort(c)))
         return layers, BiLMState(finals)
-
-    def _run(
-        self,
-        stacks: list[list[ProjectedLSTM]],
-        tokens: Tensor,
-        lengths: Tensor,
-        starts: list[list[State]] | None,
-        places: list[list[Tensor]] | None,
-    ) -> tuple[list[list[Tensor]], list[list[State]]]:
-        """Arguments and results of :func:`elmokit.kernels.run`."""
-        context = self.config.context
-        if context.kind == "lstm":
-            return kernels.run(stacks, tokens, lengths, starts, context.skip_connections, places)
-        found = [
-            run_direction(cast("list[TransformerBlock]", stack), tokens, lengths)
-            for stack in stacks
-        ]
-        for layers, rooms in zip(found, places or [], strict=False):
-            for layer, room in zip(layers, rooms, strict=True):
-                room.copy_(layer)
-        return found, [[block.zero_state(len(tokens)) for block in stack] for stack in stacks]

@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from elmokit.errors import ConfigError, InputError
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.scalar_mix import ScalarMix
+from elmokit.nn.words import encode_ids
 from elmokit.text.characters import Alphabet
 from elmokit.text.tokenizers import Tokenizer, tokenize_all
 
 
 class PretrainedELMo(Protocol):
-    """What the layer needs of an :class:`elmokit.Elmo`."""
+    """The part of :class:`elmokit.Elmo` that the layer needs."""
 
     bilm: BiLM
     alphabet: Alphabet
@@ -24,28 +25,33 @@ class PretrainedELMo(Protocol):
 
 
 class ElmoOutput(NamedTuple):
-    """What :class:`ElmoEmbedding` gives for a batch."""
+    """The result of :class:`ElmoEmbedding` for a batch."""
 
     mixes: list[Tensor]
-    """As many mixes as asked for, each (B, T, D) without sentence marks, zero where padded."""
+    """``n_outputs`` mixes, each (B, T, D) without sentence marks, zero in the padding."""
     mask: Tensor
     """True (B, T) at real tokens."""
 
 
 class ElmoEmbedding(nn.Module):
-    """Token lists, or their character ids, to mixed ELMo vectors.
+    """Texts, token lists or character ids to mixed ELMo vectors.
 
-    The biLM is shared with the given model, not copied: after fine-tuning, ``elmo.save`` writes
-    the tuned weights, and a frozen layer of the same model sees them too.
+    The biLM is shared with the given model, not copied. After fine-tuning, ``elmo.save`` writes
+    the tuned weights, and other layers of the same model use them too.
 
     Args:
         elmo: A loaded model.
-        n_outputs: How many differently weighted mixes to give, all from one pass.
-        dropout: Share of each mix set to zero in training.
+        n_outputs: Number of independently weighted mixes, all from one forward pass.
+        dropout: Dropout on each mix during training.
         layer_norm: False, "bilm-tf" or "allennlp"; see :class:`elmokit.nn.ScalarMix`.
-        trainable: Whether the biLM is fine-tuned; else it is run without gradients, and only the
-            mixes learn.
+        trainable: Fine-tune the biLM. If False, it runs without gradients and only the mixes learn.
         l2: Weight of the squared mix weights in :meth:`penalty` (0.001 in the paper).
+
+    Example:
+        >>> embedding = ElmoEmbedding(Elmo.load(), dropout=0.5)       # doctest: +SKIP
+        >>> (vectors,), mask = embedding([["the", "cat"], ["a"]])     # doctest: +SKIP
+        >>> vectors.shape, mask.sum().item()                          # doctest: +SKIP
+        (torch.Size([2, 2, 768]), 3)
     """
 
     def __init__(
@@ -59,7 +65,7 @@ class ElmoEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         if n_outputs < 1:
-            raise ConfigError(f"n_outputs must be 1 or more, not {n_outputs}")
+            raise ConfigError(f"n_outputs must be 1 or more, not {n_outputs!r}")
         self.bilm = elmo.bilm
         self.alphabet, self.tokenizer = elmo.alphabet, elmo.tokenizer
         self.trainable = trainable
@@ -79,13 +85,13 @@ class ElmoEmbedding(nn.Module):
         return self.bilm.config.context.output_dim
 
     def ids(self, batch: Sequence[str | Sequence[str]]) -> Tensor:
-        """Character ids (B, T, C) of a batch, zero where padded, on the CPU.
+        """Character ids (B, T, C) of a batch, zero in the padding, on the CPU.
 
-        Making them beforehand, in a data loader say, spares the time in the training loop.
+        Computing them in a data loader takes that work out of the training loop.
         """
         sentences = tokenize_all(self.tokenizer, batch)
         words = [word for sentence in sentences for word in sentence]
-        # the two marks come along so that there are columns enough for them too
+        # the two marks are encoded too, which makes room for their columns
         marks = [self.alphabet.begin, self.alphabet.end]
         rows = torch.from_numpy(self.alphabet.encode([*words, *marks])).long()
         time = max(map(len, sentences), default=0)
@@ -97,12 +103,10 @@ class ElmoEmbedding(nn.Module):
         return ids
 
     def forward(self, batch: Tensor | Sequence[str | Sequence[str]]) -> ElmoOutput:
-        """Mixes of a batch given as texts, token lists, or ids (B, T, C) from :meth:`ids`."""
+        """Mixes of a batch of texts, token lists, or character ids (B, T, C) from :meth:`ids`."""
         ids = batch if isinstance(batch, Tensor) else self.ids(batch)
         if ids.dim() != 3:
-            raise InputError(
-                f"character ids have three dimensions (B, T, C), not the shape {tuple(ids.shape)}"
-            )
+            raise InputError(f"character ids must have the shape (B, T, C), not {tuple(ids.shape)}")
         ids = ids.to(self.bilm.device)
         mask = ids[..., 0] > 0
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
@@ -119,23 +123,22 @@ class ElmoEmbedding(nn.Module):
         return ElmoOutput(outputs, mask)
 
     def penalty(self) -> Tensor:
-        """The L2 term of all mixes, to be added to the task's loss."""
+        """The L2 term of all mixes; add it to the task's loss."""
         return torch.stack([cast(ScalarMix, mix).penalty() for mix in self.mixes]).sum()
 
     def _layers(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """Layers (L + 1, B, T + 2, D) of ids (B, T, C) set between the sentence marks."""
+        """Layers (L + 1, B, T + 2, D) of ids (B, T, C), with sentence marks added."""
         marks = torch.from_numpy(
             self.alphabet.encode([self.alphabet.begin, self.alphabet.end], self._columns(ids))
         ).to(ids)
         n, time, width = ids.shape
         marked = ids.new_zeros(n, time + 2, width)
         marked[:, 1:-1] = ids
-        real = lengths > 0  # an empty sentence gets no marks, and is not read
+        real = lengths > 0  # an empty sentence gets no marks and is not read
         marked[real, 0] = marks[0]
         marked[real, lengths[real] + 1] = marks[1]
-        # each distinct word goes through the CNN once
         words, index = torch.unique(marked.flatten(0, 1), dim=0, return_inverse=True)
-        tokens = self.bilm.token_encoder(words)[index].unflatten(0, (n, time + 2))
+        tokens = encode_ids(self.bilm.token_encoder, words)[index].view(n, time + 2, -1)
         lengths = torch.where(real, lengths + 2, 0)
         inside = torch.arange(time + 2, device=ids.device) < lengths[:, None]
         tokens = torch.where(inside[..., None], tokens, 0)

@@ -1,4 +1,4 @@
-"""The projected, clipped LSTM, step by step: the reference every faster path is held against."""
+"""The projected, clipped LSTM, step by step: the reference for every faster path."""
 
 from __future__ import annotations
 
@@ -8,32 +8,36 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.kernels.cpu_products import PackedWeights
+from elmokit.kernels.weights import LSTMWeights
+
 State = tuple[Tensor, Tensor]
 """The recurrent output h (B, P) and the memory cell c (B, H)."""
 
 # In about 2% of processes, the first tanh that PyTorch asks of MKL comes at low accuracy: off by
-# 5e-5, in 27 of 1,500 processes with PyTorch 2.13 and two threads on a Sapphire Rapids CPU, and
-# never a later one. So the first one is this.
+# 5e-5 in 27 of 1,500 processes with PyTorch 2.13 and two threads on a Sapphire Rapids CPU, and
+# never later. This call is that first one.
 torch.tanh(torch.zeros(64))
 
-_GATE_VALUES = 1 << 25  # gates computed ahead at a time: 128 MiB of float32, however long the text
+_GATE_VALUES = 1 << 25  # gates computed ahead: 128 MiB of float32, however long the text
 
 
 class ProjectedLSTM(nn.Module):
     """One layer of one direction.
 
-    c = σ(f + forget_bias)·c + σ(i)·tanh(j), kept within ± cell_clip;
-    h = projection(σ(o)·tanh(c)), kept within ± proj_clip, and this h is what recurs.
+    c = σ(f + forget_bias)·c + σ(i)·tanh(j), clipped to ± cell_clip;
+    h = projection(σ(o)·tanh(c)), clipped to ± proj_clip. This h is the recurrent state.
+
+    A backward direction is the same LSTM over reversed sentences; see :class:`elmokit.nn.BiLM`.
 
     Args:
         input_dim: Width of the input.
         cell_dim: Width H of the memory cell.
-        output_dim: Width P of the output; where it equals H there is no projection, and then no
-            projection clipping either, as in TensorFlow's cell.
+        output_dim: Width P of the output. If it equals H there is neither a projection nor
+            projection clipping, as in TensorFlow's cell.
         cell_clip: Bound of the memory cell, or None.
         proj_clip: Bound of the projected output, or None.
         forget_bias: Added to the forget gate.
-        reverse: Read each sentence from its last token to its first.
     """
 
     def __init__(
@@ -44,15 +48,10 @@ class ProjectedLSTM(nn.Module):
         cell_clip: float | None = None,
         proj_clip: float | None = None,
         forget_bias: float = 1.0,
-        reverse: bool = False,
     ) -> None:
         super().__init__()
         self.cell_dim, self.output_dim = cell_dim, output_dim
-        self.cell_clip, self.proj_clip = cell_clip, proj_clip
-        self.forget_bias, self.reverse = forget_bias, reverse
-        self.precision = (
-            "float32"  # or int8, bfloat16: what fast paths without gradients may round to
-        )
+        self.cell_clip, self.proj_clip, self.forget_bias = cell_clip, proj_clip, forget_bias
         # rows of the four gates in the published order: input i, candidate j, forget f, output o
         self.input_weight = nn.Parameter(torch.empty(4 * cell_dim, input_dim))
         self.state_weight = nn.Parameter(torch.empty(4 * cell_dim, output_dim))
@@ -60,12 +59,13 @@ class ProjectedLSTM(nn.Module):
         self.projection: nn.Parameter | None = None
         if cell_dim != output_dim:
             self.projection = nn.Parameter(torch.empty(output_dim, cell_dim))
+        self._packed = PackedWeights()
         self.reset_parameters()
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw fresh weights: Glorot-uniform over input and state together, as in TensorFlow."""
-        if self.bias.is_meta:  # they will be loaded
+        """Draw new weights: Glorot-uniform over input and state together, as in TensorFlow."""
+        if self.bias.is_meta:  # the weights will be loaded
             return
         rows = self.input_weight.shape[1] + self.output_dim
         bound = math.sqrt(6 / (rows + 4 * self.cell_dim))
@@ -75,8 +75,21 @@ class ProjectedLSTM(nn.Module):
         if self.projection is not None:
             nn.init.xavier_uniform_(self.projection)
 
+    def weights(self) -> LSTMWeights:
+        """The weights as the kernels take them."""
+        return LSTMWeights(
+            self.input_weight,
+            self.state_weight,
+            self.bias,
+            self.projection,
+            self.cell_clip,
+            self.proj_clip,
+            self.forget_bias,
+            self._packed,
+        )
+
     def zero_state(self, n: int) -> State:
-        """The state before anything was read, for n sentences."""
+        """The state before the first token, for n sentences."""
         return self.bias.new_zeros(n, self.output_dim), self.bias.new_zeros(n, self.cell_dim)
 
     def forward(
@@ -86,29 +99,26 @@ class ProjectedLSTM(nn.Module):
 
         Args:
             x: Inputs (B, T, input_dim).
-            lengths: Tokens (B,) of each sentence, at most T; what lies behind is not read.
-            state: The state to start from; None for zeros.
+            lengths: Tokens (B,) of each sentence, at most T; the padding behind is not read.
+            state: The initial state; None for zeros.
 
         Returns:
-            Outputs (B, T, P), zero behind each sentence's end, and the state after each sentence's
-            last token read (its first one when reversed).
+            Outputs (B, T, P), zero in the padding, and the state after each sentence's last token.
         """
         n, time, _ = x.shape
         h, c = state if state is not None else self.zero_state(n)
         x = x.transpose(0, 1)  # (T, B, input_dim)
         active = torch.arange(time, device=x.device)[:, None, None] < lengths[:, None]  # (T, B, 1)
         ahead = max(1, _GATE_VALUES // max(1, n * 4 * self.cell_dim))
-        starts = range(0, time, ahead)
-        outputs: list[Tensor] = [x] * time
-        for start in reversed(starts) if self.reverse else starts:
-            steps = range(start, min(start + ahead, time))
+        outputs: list[Tensor] = []
+        for start in range(0, time, ahead):
             # the input's share of the gates for many steps in one product
-            gates = F.linear(x[start : steps.stop], self.input_weight, self.bias)
-            for t in reversed(steps) if self.reverse else steps:
+            gates = F.linear(x[start : start + ahead], self.input_weight, self.bias)
+            for t in range(start, min(start + ahead, time)):
                 new_h, new_c = self.step(gates[t - start], h, c)
                 h = torch.where(active[t], new_h, h)
                 c = torch.where(active[t], new_c, c)
-                outputs[t] = torch.where(active[t], new_h, 0)
+                outputs.append(torch.where(active[t], new_h, 0))
         if not outputs:
             return x.new_zeros(n, 0, self.output_dim), (h, c)
         return torch.stack(outputs, 1), (h, c)

@@ -1,47 +1,43 @@
-"""A transformer in place of the LSTMs: each direction attends to what it has read so far."""
+"""A transformer in place of the LSTMs: each direction attends to the tokens it has read so far."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmokit.nn.lstm import State
+from elmokit.config import ContextConfig
+from elmokit.kernels.ragged import Ragged
+from elmokit.nn.context import BiLMState, LayerRows
 
 _LONGEST_WAVE = 10_000.0
 
 
 class TransformerBlock(nn.Module):
-    """Attention to the tokens read before, then a feed-forward layer, each added to its input.
+    """Causal self-attention, then a feed-forward layer, each added to its input.
 
-    Positions enter by rotating queries and keys, so that only distances matter and no sentence is
-    too long.
+    Positions enter by rotating queries and keys. Only distances matter, and sentences can have any
+    length.
 
     Args:
         width: P.
         inner: Width of the feed-forward layer.
-        n_heads: Heads of attention; P / n_heads is even.
-        reverse: Whether sentences are read from their ends.
+        n_heads: Attention heads; P / n_heads is even.
     """
 
-    def __init__(self, width: int, inner: int, n_heads: int, reverse: bool = False) -> None:
+    def __init__(self, width: int, inner: int, n_heads: int) -> None:
         super().__init__()
-        self.n_heads, self.reverse, self.precision = n_heads, reverse, "float32"
+        self.n_heads = n_heads
         self.attention_norm, self.feed_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attention_in = nn.Linear(width, 3 * width)
         self.attention_out = nn.Linear(width, width)
         self.feed_in, self.feed_out = nn.Linear(width, inner), nn.Linear(inner, width)
         if not self.feed_out.weight.is_meta:
-            for linear in (self.attention_out, self.feed_out):  # so that layers begin as nothing
+            for linear in (self.attention_out, self.feed_out):  # a new layer adds nothing at first
                 nn.init.zeros_(linear.weight)
                 nn.init.zeros_(linear.bias)
-
-    def zero_state(self, n: int) -> State:
-        """Nothing: it carries no state from sentence to sentence."""
-        nothing = self.feed_norm.bias.new_zeros(n, 0)
-        return nothing, nothing
 
     def forward(self, x: Tensor, dropout: float = 0.0) -> Tensor:
         """(B, T, P) in reading order to (B, T, P)."""
@@ -55,36 +51,48 @@ class TransformerBlock(nn.Module):
         return x + F.dropout(fed, dropout, training=dropout > 0)
 
 
-def run_blocks(blocks: Sequence[TransformerBlock], x: Tensor, dropout: float = 0.0) -> list[Tensor]:
-    """Outputs (B, T, P) of all layers of a direction over x (B, T, P), in reading order.
+class TransformerContext:
+    """Transformer blocks as a :class:`~elmokit.nn.context.Context`.
 
-    Each is normalised, as the sum that goes from layer to layer grows.
+    Args:
+        stacks: The blocks of each direction.
+        config: Not needed.
     """
-    outputs = []
-    for block in blocks:
-        x = block(x, dropout)
-        outputs.append(F.layer_norm(x, x.shape[-1:]))
-    return outputs
 
+    def __init__(self, stacks: Sequence[nn.ModuleList], config: ContextConfig) -> None:
+        self._stacks = stacks
 
-def run_direction(
-    blocks: Sequence[TransformerBlock], tokens: Tensor, lengths: Tensor
-) -> list[Tensor]:
-    """Outputs (B, T, P) of all layers over tokens (B, T, P), zero behind each sentence's end."""
-    lengths = lengths.to(tokens.device)[:, None]
-    place = torch.arange(tokens.shape[1], device=tokens.device)
-    inside = place < lengths
-    order = torch.where(inside, lengths - 1 - place, place)[..., None].expand_as(tokens)
-    reverse = bool(blocks) and blocks[0].reverse
-    x = tokens.gather(1, order) if reverse else tokens
-    outputs = run_blocks(blocks, x)
-    if reverse:
-        outputs = [output.gather(1, order) for output in outputs]
-    return [torch.where(inside[..., None], output, 0) for output in outputs]
+    @staticmethod
+    def layers(config: ContextConfig) -> nn.ModuleList:
+        """New blocks for one direction."""
+        sizes = config.projection_dim, config.cell_dim, config.n_heads
+        return nn.ModuleList(TransformerBlock(*sizes) for _ in range(config.n_layers))
+
+    def zero_state(self, n: int) -> BiLMState:
+        """Empty: a transformer carries no state between sentences."""
+        nothing = next(self._stacks[0].parameters()).new_zeros(len(self._stacks), n, 0)
+        return BiLMState([(nothing, nothing) for _ in self._stacks[0]])
+
+    def read(
+        self,
+        rows: Tensor,
+        ragged: Ragged,
+        start: BiLMState | None = None,
+        upto: int | None = None,
+        dropout: float = 0.0,
+        precision: str = "float32",
+    ) -> Iterator[LayerRows]:
+        """See :class:`~elmokit.nn.context.Context`; padding comes last and causality hides it."""
+        xs = [F.dropout(ragged.unpack(x), dropout, dropout > 0) for x in rows]
+        state = self.zero_state(len(ragged.lengths)).layers[0]
+        for blocks in list(zip(*self._stacks, strict=True))[:upto]:
+            xs = [block(x, dropout) for block, x in zip(blocks, xs, strict=True)]
+            # normalised, because the sum passed from layer to layer grows
+            yield LayerRows([ragged.pack(F.layer_norm(x, x.shape[-1:])) for x in xs], state)
 
 
 def _rotate(x: Tensor) -> Tensor:
-    """Pairs of numbers of x (B, heads, T, even) turned by an angle that grows with the place."""
+    """Pairs of numbers of x (B, heads, T, even), rotated by an angle that grows with position."""
     half = x.shape[-1] // 2
     speeds = _LONGEST_WAVE ** (-torch.arange(half, device=x.device) / half)
     angles = torch.arange(x.shape[-2], device=x.device)[:, None] * speeds

@@ -12,6 +12,7 @@ from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.nn.bilm import BiLM
+from elmokit.nn.words import encode_words
 from elmokit.pretrain.recipe import SoftmaxSettings
 
 
@@ -76,9 +77,4 @@ def token_vectors(model: Checkpoint, words: Sequence[str]) -> Tensor:
         bilm = BiLM(model.config)
     own = {k: v.float() for k, v in model.tensors.items() if not k.startswith(SOFTMAX)}
     bilm.load_state_dict(own, assign=True)
-    alphabet = model.alphabet()
-    parts = [
-        bilm.token_encoder(torch.from_numpy(alphabet.encode(words[i : i + 512])))
-        for i in range(0, len(words), 512)
-    ]
-    return torch.cat(parts)
+    return encode_words(bilm.token_encoder, model.alphabet(), words)

@@ -52,10 +52,9 @@ class WordTable:
             for i in range(0, len(words), 65_536)
         ]
         self.ids = torch.cat(parts).to(device)
-        self._word_column = self.ids.shape[1] - columns  # 1 where words have ids of their own
         lengths = np.fromiter((len(w.encode("utf-8", "ignore")) for w in words), int, len(words))
         self.needed = np.minimum(columns, lengths + 2 + widest)  # columns of each word
-        self._columns = columns
+        self.n_columns = columns
 
     def groups(
         self, codes: npt.NDArray[np.int32]
@@ -64,7 +63,7 @@ class WordTable:
         needed = self.needed[codes]
         order = np.argsort(needed, kind="stable")
         codes, needed = codes[order], needed[order]
-        limits = [*(c for c in _COLUMNS if c < self._columns), self._columns]
+        limits = [*(c for c in _COLUMNS if c < self.n_columns), self.n_columns]
         ends = np.searchsorted(needed, limits, "right")
         groups, before = [], 0
         for end, columns in zip(ends.tolist(), limits, strict=True):
@@ -72,15 +71,6 @@ class WordTable:
                 groups.append((end, columns))
                 before = end
         return codes, groups
-
-    def rows(self, codes: Tensor, columns: int) -> Tensor:
-        """Ids (W, C) of some words, as many columns as asked for."""
-        ids = self.ids[codes]
-        if columns == self._columns:
-            return ids
-        if self._word_column:
-            return torch.cat([ids[:, :columns], ids[:, -1:]], 1)
-        return ids[:, :columns]
 
 
 @dataclass

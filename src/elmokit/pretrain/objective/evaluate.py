@@ -54,7 +54,7 @@ def evaluate(
     """
     training = model.training
     model.eval()
-    losses = torch.zeros(len(model.bilm.directions), dtype=torch.float64)
+    losses = torch.zeros(model.config.context.n_directions, dtype=torch.float64)
     predicted = n_tokens = n_sentences = n_unknown = n_characters = 0
     corpus, plan = feed.corpus, feed.plan
     sizes = np.fromiter((len(word) + 1 for word in corpus.words), np.int64, corpus.n_words)

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from elmokit.errors import ConfigError
-from elmokit.kernels import softmax_steps
+from elmokit.kernels.gpu import softmax_steps
 from elmokit.nn.softmax import FullSoftmax
 
 _LOGITS = {"cpu": 1 << 22, "cuda": 1 << 29}  # held at a time

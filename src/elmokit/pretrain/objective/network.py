@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.config import ModelConfig
 from elmokit.formats.checkpoint import SOFTMAX
-from elmokit.kernels import gpu_steps, packed, steps_torch
 from elmokit.kernels.ragged import Ragged
 from elmokit.nn.bilm import BiLM
+from elmokit.nn.context import BiLMState
 from elmokit.nn.softmax import AdaptiveSoftmax, make_softmax
-from elmokit.nn.transformer import TransformerBlock, run_blocks
+from elmokit.nn.words import encode_ids
 from elmokit.pretrain.data.feed import ModelBatch, WordTable
 from elmokit.pretrain.objective.losses import adaptive_loss, full_loss, log_expected, sampled_loss
 from elmokit.pretrain.recipe import SoftmaxSettings
 from elmokit.pretrain.run.stopwatch import Stopwatch
 
 States = list[tuple[Tensor, Tensor]]
-"""Of each layer, (2, B, P) and (2, B, H), what the next batch starts from."""
+"""For each layer h (R, B, P) and c (R, B, H): what the next batch starts from."""
 
 
 class PretrainModel(nn.Module):
@@ -70,49 +68,27 @@ class PretrainModel(nn.Module):
         if watch is not None:
             watch.mark("token encoder")
             watch.mark_on_the_way_back(words, "context")
-        stacks = self.bilm.directions
-        x = F.embedding(batch.inputs[: len(stacks)], words)  # (2, N, P)
+        n_directions = self.config.context.n_directions
+        x = F.embedding(batch.inputs[:n_directions], words)  # (R, N, P)
         ragged = Ragged(batch.lengths, int(batch.lengths.max()), x.device)
-        steps = gpu_steps(x.device) or steps_torch
-        skip = self.config.context.skip_connections
-        gradients = torch.is_grad_enabled()
-        if gradients and torch.is_autocast_enabled(x.device.type):
-            x = x.to(torch.get_autocast_dtype(x.device.type))
+        start = None if starts is None else BiLMState(starts)
         finals: States = []
-        if self.config.context.kind == "transformer":
-            x = self._attend(x, ragged, dropout)
-        else:
-            for rows, h, c in packed.run_rows(
-                stacks, x, ragged, starts, skip, gradients, steps, dropout
-            ):
-                x = rows
-                finals.append((h.detach(), c.detach()))
+        for outputs, state in self.bilm.read(x, ragged, start, dropout=dropout):
+            x = outputs if isinstance(outputs, Tensor) else torch.stack(list(outputs))
+            finals.append((state[0].detach(), state[1].detach()))
         x = F.dropout(x, dropout) if dropout else x
         if watch is not None:
             watch.mark("context")
             watch.mark_on_the_way_back(x, "softmax")
-        losses = [self._loss(x[d], batch, d) for d in range(len(stacks))]
+        losses = [self._loss(x[d], batch, d) for d in range(n_directions)]
         if watch is not None:
             watch.mark("softmax")
         return torch.stack(losses), finals
 
-    def _attend(self, x: Tensor, ragged: Ragged, dropout: float) -> Tensor:
-        """Top outputs (2, N, P) of a transformer; rows are in reading order already."""
-        outputs = []
-        for rows, stack in zip(x, self.bilm.directions, strict=True):
-            tokens = F.dropout(ragged.unpack(rows, reverse=False), dropout, dropout > 0)
-            top = run_blocks(cast("list[TransformerBlock]", stack), tokens, dropout)[-1]
-            outputs.append(ragged.pack(top, reverse=False))
-        return torch.stack(outputs)
-
     def _encode(self, batch: ModelBatch, table: WordTable) -> Tensor:
         """Token vectors (W, P) of the distinct words."""
-        parts, start = [], 0
-        for end, columns in batch.groups:
-            ids = table.rows(batch.words[start:end], columns)
-            parts.append(self.bilm.token_encoder(ids))
-            start = end
-        return torch.cat(parts)
+        ids = table.ids[batch.words]
+        return encode_ids(self.bilm.token_encoder, ids, batch.groups, table.n_columns)
 
     def _loss(self, h: Tensor, batch: ModelBatch, direction: int) -> Tensor:
         targets = batch.targets[direction]
