@@ -72,23 +72,39 @@ def test_nothing_where_nobody_looks(terminal, monkeypatch):
 
 
 def test_time_left(terminal, monkeypatch):
+    """As rich estimates it from the last minute, not from what was done before."""
     now = [1000.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    bar = DelayedProgress("working", 100)
-    assert bar.seconds_left() is None
-    now[0] += 90  # a first piece that takes long is enough to tell
-    bar.advance(10)
-    assert bar.seconds_left() == pytest.approx(810)
-    now[0] += 10
-    assert bar.seconds_left() == pytest.approx(800)
-    for _ in range(30):  # it goes faster now, and the slow beginning is forgotten
-        now[0] += 5
-        bar.advance(1)
-    assert bar.seconds_left() == pytest.approx(60 * 5, rel=0.1)
-    bar.advance(60)
-    now[0] += 1000
-    assert bar.seconds_left() == 0
-    assert DelayedProgress("working", None).seconds_left() is None
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 3600)
+    with DelayedProgress("working", 100, "pieces") as bar:
+        bar.advance(40)
+        bar._show()
+        (task,) = bar._bar.tasks
+        assert task.time_remaining is None
+        for _ in range(10):
+            now[0] += 6
+            bar.advance(1)
+        assert task.time_remaining == 50 * 6
+        for _ in range(20):  # slower now, and the fast beginning is forgotten
+            now[0] += 12
+            bar.advance(1)
+        assert task.time_remaining == 30 * 12
+        bar._bar.refresh()
+        assert "0:06:00" in terminal.getvalue()
+
+
+def test_bytes_are_shown_in_units(terminal):
+    with DelayedProgress("reading", 3_000_000, "bytes") as bar:
+        bar.advance(1_500_000)
+        wait_for(terminal, "1.5/3.0 MB")
+    assert "bytes" not in terminal.getvalue()
+
+
+def test_no_bar_at_all(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "enabled", False)
+    with DelayedProgress("working", 2) as bar:
+        assert bar._timer is None
+    assert terminal.getvalue() == ""
 
 
 def test_an_end_in_the_middle(terminal):

@@ -1,1 +1,1 @@
-"""A corpus, a sentence a line, to vectors on disk: streaming, resumable, never half written."""
+"""Write the vectors of a corpus, one sentence per line, to a file; runs can be resumed."""

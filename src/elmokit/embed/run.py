@@ -1,31 +1,27 @@
-"""Embedding a corpus from the first line to the finished file."""
+"""Embed a corpus, from the first line to the finished file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from elmokit.elmo import Elmo
 from elmokit.embed.writers import WriteOptions, find_writer
-from elmokit.errors import InputError, OutputError
-from elmokit.inference.engine import CARRIED_BATCH_SIZE
+from elmokit.errors import InputError
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.states import CarriedState
-from elmokit.io.atomic import clear_errors
-from elmokit.io.job import Layout, Spool, spool_folder
+from elmokit.inference.vectors import float_type
+from elmokit.io.atomic import check_place
+from elmokit.io.job import Layout, has_partial, open_job
+from elmokit.io.lines import PACKED, count_lines, find_files, read_lines
 from elmokit.io.progress import DelayedProgress
 
-_CPU_WINDOW_BYTES, _GPU_WINDOW_BYTES = 128 << 20, 1 << 30  # vectors held before they are written
-
-_WINDOW_LINES = 16_384
-_LONGEST_KEY = 65_000
-_CONTINUE = "continue with --resume"
+_LONGEST_KEY = 65_000  # bytes; HDF5 allows 65,535
 
 
 @dataclass(frozen=True)
@@ -39,115 +35,134 @@ class EmbedOptions:
     state: str = "zero"
     """What each sentence starts from: zero, warm, or carry."""
     batch_size: int | None = None
-    """Most sentences run at once; None to choose."""
+    """Most sentences in a batch; None chooses automatically."""
     resume: bool = False
-    """Go on where a stopped run left off."""
+    """Continue a run that was stopped."""
     restart: bool = False
-    """Throw away what a stopped run left."""
+    """Discard a run that was stopped."""
     write: WriteOptions = field(default_factory=WriteOptions)
-    """How the sentences are named in the file."""
+    """What the output contains besides vectors."""
 
 
 @dataclass(frozen=True)
 class EmbedSummary:
-    """What was done."""
+    """Numbers about a finished run."""
 
     sentences: int
     tokens: int
     resumed: int
-    """Sentences that an earlier, stopped run had done."""
+    """Sentences embedded by an earlier run that was stopped."""
     seconds: float
     bytes: int
     """Size of the output."""
+
+
+def embed_file(
+    elmo: Elmo, path: str | Path, output: Path, options: EmbedOptions | None = None
+) -> EmbedSummary:
+    """Write the vectors of every line of a text file to a file.
+
+    White space around a line is removed.
+
+    Args:
+        elmo: The model.
+        path: The text, one sentence per line: plain, .gz, .xz, .zst, or ``-`` for standard input.
+        output: As for :func:`embed_lines`.
+        options: As for :func:`embed_lines`.
+    """
+    path, options = Path(path), options or EmbedOptions()
+    if path.is_dir():
+        raise InputError(f"cannot read {path}: it is a folder; give a file")
+    find_files([path])
+    if path.suffix in PACKED:  # lines cannot be counted without unpacking everything
+        bar = DelayedProgress("embedding", path.stat().st_size, "bytes")
+        lines = (line.strip() for line in read_lines(path, bar.advance))
+        return _embed(elmo, lines, output, options, bar, lambda _: None)
+    bar = DelayedProgress("embedding", count_lines(path), "lines")
+    lines = (line.strip() for line in read_lines(path))
+    return _embed(elmo, lines, output, options, bar, bar.advance)
 
 
 def embed_lines(
     elmo: Elmo,
     lines: Iterable[str],
     output: Path,
-    options: EmbedOptions,
+    options: EmbedOptions | None = None,
     n_lines: int | None = None,
 ) -> EmbedSummary:
     """Write the vectors of every line to a file.
 
-    Until the file is complete, what is done is kept in the folder OUTPUT.partial, and an earlier
-    file of the same name stays as it is.
+    Until the file is complete, finished lines are kept in the folder OUTPUT.partial, and an
+    existing file of the same name is unchanged.
 
     Args:
         elmo: The model.
-        lines: Sentences; empty ones are kept, as arrays without tokens.
-        output: .hdf5 or .h5, .npz, or .parquet.
-        options: How.
-        n_lines: How many lines there are, where that is known, for the time left.
+        lines: Sentences. Empty ones are kept, as arrays without tokens.
+        output: A file that ends in .hdf5, .h5, .npz or .parquet.
+        options: How to embed; default: ``EmbedOptions()``.
+        n_lines: The number of lines, if known, for the time left in the progress bar.
     """
+    bar = DelayedProgress("embedding", n_lines, "lines")
+    return _embed(elmo, lines, output, options or EmbedOptions(), bar, bar.advance)
+
+
+def _embed(
+    elmo: Elmo,
+    lines: Iterable[str],
+    output: Path,
+    options: EmbedOptions,
+    bar: DelayedProgress,
+    advance: Callable[[int], None],
+) -> EmbedSummary:
+    """Embed lines; ``advance`` moves the bar by a number of lines, unless the reader moves it."""
     started = time.monotonic()
     writer = find_writer(output, options.write)
-    spool, carried = _prepare(elmo, output, options)
-    try:
-        with clear_errors(output, _CONTINUE):
-            spool.open(options.resume)
-            resumed = len(spool)
-            todo = _skip_done(iter(lines), spool, options)
-            with DelayedProgress("embedding", n_lines, "lines") as bar:
-                bar.advance(resumed)
-                for window in _windows(elmo, todo, spool.layout, options):
-                    arrays = elmo.encode(
-                        [tokens for _, tokens in window],
-                        options.layers,
-                        dtype=options.dtype,
-                        batch_size=options.batch_size,
-                        state=carried or options.state,
-                        progress=False,
-                    )
-                    spool.append([sentence for sentence, _ in window], arrays)
-                    bar.advance(len(window))
-            with DelayedProgress("writing", len(spool), "lines") as bar:
-                writer(spool.new_output, spool, elmo.tokenizer, options.write, bar.advance)
-            os.replace(spool.new_output, output)
-        summary = EmbedSummary(
-            len(spool),
-            spool.n_tokens,
-            resumed,
-            time.monotonic() - started,
-            output.stat().st_size,
-        )
-        spool.remove()
-        return summary
-    finally:
-        spool.new_output.unlink(missing_ok=True)
-        spool.close()
-        if spool.is_new and not len(spool):  # nothing to come back to: let nothing be in the way
-            spool.remove()
-
-
-def _prepare(elmo: Elmo, output: Path, options: EmbedOptions) -> tuple[Spool, CarriedState | None]:
-    """Check the options, and make the spool without touching the disk."""
-    folder = spool_folder(output)
-    if not output.parent.is_dir():
-        raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
-    if output.is_dir():
-        raise OutputError(f"cannot write {output}: it is a folder; give a file's name")
-    if options.resume and options.restart:
-        raise InputError("give --resume or --restart, not both")
-    if folder.exists() and not (options.resume or options.restart):
-        raise OutputError(
-            f"an earlier run to {output} was stopped; add --resume to continue it, or --restart to "
-            "begin anew"
-        )
-    if options.dtype not in ("float32", "float16"):
-        raise InputError(f"dtype must be float32 or float16, not {options.dtype!r}")
-    if options.state not in ("zero", "warm", "carry"):
-        raise InputError(f"state must be zero, warm or carry, not {options.state!r}")
-    carried = CarriedState() if options.state == "carry" else None
-    if carried and options.resume and folder.exists():
-        raise InputError(
-            "a run with carried state cannot be resumed, as the state is lost; use --restart"
-        )
+    _check(output, options)
     choice = LayerChoice.parse(options.layers, elmo.n_layers)
     layout = Layout(choice.layer_shape, elmo.dim, options.dtype)
+    settings = _settings(elmo, choice, options)
+    state = CarriedState() if options.state == "carry" else options.state
+
+    def encode(texts: Iterator[str]) -> Iterator[Any]:
+        return elmo.stream(
+            texts, options.layers, dtype=options.dtype, batch_size=options.batch_size, state=state
+        )
+
+    with open_job(output, layout, settings, resume=options.resume, restart=options.restart) as job:
+        resumed = len(job)
+        if options.write.sentence_keys:
+            lines = _check_keys(lines)
+        with bar:
+            advance(resumed)
+            job.run(job.remaining(lines, "line"), encode, advance)
+        with (
+            DelayedProgress("writing", len(job), "lines") as bar,
+            job.output_file() as new,
+        ):
+            writer(new, job, elmo.tokenizer, options.write, bar.advance)
+        seconds = time.monotonic() - started
+        return EmbedSummary(len(job), job.n_tokens, resumed, seconds, output.stat().st_size)
+
+
+def _check(output: Path, options: EmbedOptions) -> None:
+    """Raise on a mistake before any work is done."""
+    check_place(output)
+    float_type(options.dtype)
+    if options.state not in ("zero", "warm", "carry"):
+        raise InputError(f"state must be zero, warm or carry, not {options.state!r}")
+    if options.state == "carry" and options.resume and has_partial(output):
+        raise InputError(
+            "a run with carried state cannot be resumed, because the state is lost; pass "
+            "restart=True to start over"
+        )
+
+
+def _settings(elmo: Elmo, choice: LayerChoice, options: EmbedOptions) -> dict[str, Any]:
+    """Everything that the vectors depend on."""
     checkpoint = elmo.checkpoint()
     config = json.dumps(checkpoint.config.to_dict(), sort_keys=True).encode()
-    settings: dict[str, Any] = {
+    return {
+        "tokenizer": elmo.tokenizer.name,
         "model": checkpoint.checksum(),
         "model config": hashlib.sha256(config).hexdigest(),
         "layers": choice.layers if isinstance(choice.layers, str) else list(choice.layers),
@@ -155,63 +170,22 @@ def _prepare(elmo: Elmo, output: Path, options: EmbedOptions) -> tuple[Spool, Ca
         "dtype": options.dtype,
         "precision": elmo.precision,
         "state": options.state,
-        "tokenizer": elmo.tokenizer.name,
     }
-    return Spool(output, layout, settings), carried
 
 
-def _skip_done(lines: Iterator[str], spool: Spool, options: EmbedOptions) -> Iterator[str]:
-    """The lines not yet done, after checking that those done are still the same."""
+def _check_keys(lines: Iterable[str]) -> Iterator[str]:
+    """Pass lines on, and raise at the first that cannot be a key."""
     seen: dict[str, int] = {}
-    n_done = len(spool)
-    done = spool.sentences() if n_done else iter(())
-    number = 0
     for number, line in enumerate(lines, 1):
-        if options.write.sentence_keys:
-            if not line or "\0" in line or len(line.encode()) > _LONGEST_KEY:
-                raise InputError(
-                    f"line {number} is empty, holds a NUL, or has over {_LONGEST_KEY:,} bytes, so "
-                    "that it cannot be a key; leave out --use-sentence-keys"
-                )
-            if line in seen:
-                raise InputError(
-                    f"line {number} is the same as line {seen[line]}, so that it cannot be a key; "
-                    "leave out --use-sentence-keys"
-                )
-            seen[line] = number
-        if number <= n_done:
-            if next(done) != line:
-                raise InputError(
-                    f"line {number} is not what it was when the run was stopped; give the same "
-                    "input, or --restart to begin anew"
-                )
-            continue
+        if not line or "\0" in line or len(line.encode()) > _LONGEST_KEY:
+            raise InputError(
+                f"line {number} cannot be a key, because it is empty, contains a NUL, or has over "
+                f"{_LONGEST_KEY:,} bytes; leave out sentence_keys=True"
+            )
+        if line in seen:
+            raise InputError(
+                f"line {number} cannot be a key, because it is the same as line {seen[line]}; "
+                "leave out sentence_keys=True"
+            )
+        seen[line] = number
         yield line
-    if number < n_done:
-        raise InputError(
-            f"the input has {number} lines, fewer than the {n_done} already done by the run that "
-            "was stopped; give the same input, or --restart to begin anew"
-        )
-
-
-def _windows(
-    elmo: Elmo, lines: Iterator[str], layout: Layout, options: EmbedOptions
-) -> Iterator[list[tuple[str, list[str]]]]:
-    """Lines and their tokens in groups whose vectors fit in memory.
-
-    Carried state needs whole batches, as its rows depend on where a batch begins.
-    """
-    budget = _CPU_WINDOW_BYTES if elmo.device.type == "cpu" else _GPU_WINDOW_BYTES
-    multiple = (options.batch_size or CARRIED_BATCH_SIZE) if options.state == "carry" else 1
-    window: list[tuple[str, list[str]]] = []
-    size = 0
-    for line in lines:
-        tokens = elmo.tokenize(line)
-        window.append((line, tokens))
-        size += len(tokens) * layout.token_bytes
-        full = size >= budget or len(window) >= _WINDOW_LINES
-        if full and len(window) % multiple == 0:
-            yield window
-            window, size = [], 0
-    if window:
-        yield window

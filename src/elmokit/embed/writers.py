@@ -1,4 +1,4 @@
-"""The files a corpus's vectors are written to, by ending."""
+"""File formats for the vectors of a corpus; the suffix of the output chooses one."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ import numpy as np
 
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.io.atomic import reserve_space
-from elmokit.io.job import Spool
+from elmokit.io.job import Job
 from elmokit.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How the sentences are named in the file."""
+    """What the file contains besides vectors."""
 
     forget_sentences: bool = False
-    """Leave the sentences themselves out."""
+    """Leave out the sentences."""
     sentence_keys: bool = False
     """Use sentences, not line numbers, as keys."""
 
 
 Tick = Callable[[int], None]
-Writer = Callable[[Path, Spool, Tokenizer, WriteOptions, Tick], None]
+Writer = Callable[[Path, Job, Tokenizer, WriteOptions, Tick], None]
 
 
 def write_hdf5(
-    path: Path, spool: Spool, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
+    path: Path, job: Job, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
 ) -> None:
-    """AllenNLP 0.9's layout: a dataset a line, and sentence_to_index."""
+    """Write the layout of AllenNLP 0.9: one dataset per line, and sentence_to_index."""
     h5py.File(path, "w").close()
-    reserve_space(path, _hdf5_bytes(spool, options))
-    with h5py.File(path, "r+") as file:  # closing it gives back what was not needed
-        for number, (sentence, array) in enumerate(spool):
+    reserve_space(path, _hdf5_bytes(job, options))
+    with h5py.File(path, "r+") as file:  # closing it frees unused space
+        for number, (sentence, array) in enumerate(job):
             key = sentence if options.sentence_keys else str(number)
             try:
                 file.create_dataset(key, data=array)
@@ -48,56 +48,56 @@ def write_hdf5(
                 if not options.sentence_keys:
                     raise
                 raise InputError(
-                    f"line {number + 1} cannot be a key of an HDF5 file ({error}), as / divides "
-                    "keys; run again with --resume and without --use-sentence-keys"
+                    f"line {number + 1} cannot be a key of an HDF5 file ({error}), because / "
+                    "separates groups; pass resume=True and leave out sentence_keys=True"
                 ) from error
             tick(1)
         if not (options.forget_sentences or options.sentence_keys):
             index = file.create_dataset("sentence_to_index", (1,), h5py.string_dtype())
-            index[0] = _sentence_to_index(spool.sentences())
+            index[0] = _sentence_to_index(job.texts())
 
 
-def _hdf5_bytes(spool: Spool, options: WriteOptions) -> int:
-    """More than the file can take: HDF5 adds some 370 bytes a dataset, and 1,100 a group."""
-    n = spool.n_tokens * spool.layout.token_bytes + 700 * len(spool) + (1 << 16)
-    if options.sentence_keys:  # each / makes a group
-        return n + sum(2000 * s.count("/") + 2 * len(s.encode()) for s in spool.sentences())
+def _hdf5_bytes(job: Job, options: WriteOptions) -> int:
+    """Upper bound of the file's size; HDF5 adds about 370 bytes per dataset, 1,100 per group."""
+    n = job.n_tokens * job.layout.token_bytes + 700 * len(job) + (1 << 16)
+    if options.sentence_keys:  # each / starts a group
+        return n + sum(2000 * s.count("/") + 2 * len(s.encode()) for s in job.texts())
     if options.forget_sentences:
         return n
-    return n + sum(len(json.dumps(sentence)) + 20 for sentence in spool.sentences())
+    return n + sum(len(json.dumps(sentence)) + 20 for sentence in job.texts())
 
 
 def write_npz(
-    path: Path, spool: Spool, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
+    path: Path, job: Job, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
 ) -> None:
-    """An archive for numpy.load with the same keys as the HDF5 file."""
+    """Write an archive for numpy.load, with the same keys as the HDF5 file."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
 
         def add(key: str, array: Any) -> None:
             with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
-        for number, (sentence, array) in enumerate(spool):
+        for number, (sentence, array) in enumerate(job):
             add(sentence if options.sentence_keys else str(number), array)
             tick(1)
         if not (options.forget_sentences or options.sentence_keys):
-            add("sentence_to_index", np.array(_sentence_to_index(spool.sentences())))
+            add("sentence_to_index", np.array(_sentence_to_index(job.texts())))
 
 
 def write_parquet(
-    path: Path, spool: Spool, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
+    path: Path, job: Job, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
 ) -> None:
-    """A row a line: its number, text and tokens, and a list of vectors for each layer."""
+    """Write one row per line: number, text, tokens, and a list of vectors for each layer."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtraError("pyarrow", "parquet", "writing Parquet") from None
-    layout = spool.layout
+    layout = job.layout
     number_type = pa.float16() if layout.dtype == "float16" else pa.float32()
     vector_type = pa.list_(number_type, layout.dim)
     stacked = bool(layout.layer_shape)
-    names = [f"layer_{k}" for k in spool.settings["layers"]] if stacked else ["vectors"]
+    names = [f"layer_{k}" for k in job.settings["layers"]] if stacked else ["vectors"]
     fields = [pa.field("line", pa.int64())]
     if not options.forget_sentences:
         fields += [pa.field("sentence", pa.string()), pa.field("tokens", pa.list_(pa.string()))]
@@ -120,7 +120,7 @@ def write_parquet(
 
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         first, rows, size = 0, [], 0
-        for row in spool:
+        for row in job:
             rows.append(row)
             size += row[1].nbytes
             if size > 32 << 20 or len(rows) == 10_000:  # a row group
@@ -141,16 +141,16 @@ WRITERS: dict[str, Writer] = {
 
 
 def find_writer(path: Path, options: WriteOptions) -> Writer:
-    """The writer for a file's ending, with what it needs checked before any work is done."""
+    """Choose the writer for a file, and check its requirements before any work is done."""
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise InputError(
-            f"the output {path} should end in one of {', '.join(WRITERS)}, which choose its format"
+            f"the output {path} must end in one of {', '.join(WRITERS)}, which chooses its format"
         )
     if writer is write_parquet:
         if options.sentence_keys:
             raise InputError(
-                "--use-sentence-keys is for HDF5 and npz; a Parquet file has a column of sentences"
+                "sentence_keys=True is for HDF5 and npz; a Parquet file has a column of sentences"
             )
         try:
             import pyarrow.parquet  # noqa: F401
@@ -160,8 +160,8 @@ def find_writer(path: Path, options: WriteOptions) -> Writer:
 
 
 def _sentence_to_index(sentences: Iterable[str]) -> str:
-    """JSON from each sentence to its last line number, as a string like the keys."""
-    text = io.StringIO()  # all sentences at once in memory, but only once
+    """Map each sentence to the number of its last line, as JSON with strings like the keys."""
+    text = io.StringIO()  # keeps a single copy of all sentences in memory
     for number, sentence in enumerate(sentences):
         text.write(f'{", " if number else "{"}{json.dumps(sentence)}: "{number}"')
     return (text.getvalue() or "{") + "}"

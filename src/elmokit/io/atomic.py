@@ -1,4 +1,7 @@
-"""Writing so that a failure leaves the old result in place, and no half of a new one."""
+"""Atomic writing: a failed write leaves the old file or folder in place, and no half-written one.
+
+Every output is first written under a temporary name, then renamed.
+"""
 
 from __future__ import annotations
 
@@ -12,86 +15,116 @@ from pathlib import Path
 
 from elmokit.errors import OutputError
 
+CONTINUE = "continue with resume=True"
+"""Value of ``then`` for work that can be resumed."""
+
+_RUN_AGAIN = "run again"
+
 
 @contextlib.contextmanager
 def new_folder(path: Path, overwrite: bool, own_names: Collection[str]) -> Iterator[Path]:
-    """A temporary folder, renamed to the path when all went well, else removed.
+    """Yield a temporary folder. It is renamed to ``path`` on success and removed on failure.
 
     Args:
         path: The final name.
-        overwrite: Whether a folder that is there may be replaced…
-        own_names: …and the files it may hold; with any other, it is left alone.
+        overwrite: Whether an existing folder may be replaced.
+        own_names: Files that an existing folder may contain. With any other file in it, the folder
+            is not replaced.
     """
-    if path.exists():
-        if not path.is_dir() or path.samefile(Path.cwd()):
-            raise OutputError(f"cannot write {path}: give the name of a new folder")
-        there = sorted(p.name for p in path.iterdir())
-        if there and not overwrite:
-            raise OutputError(
-                f"{path} exists already; choose another folder, or say overwrite=True (--force)"
-            )
-        if others := [name for name in there if name not in own_names]:
-            raise OutputError(
-                f"{path} holds {', '.join(others[:3])}, which is no part of a model and would be "
-                "lost; choose another folder"
-            )
-    temporary, old = _beside(path), _beside(path)
+    check_folder(path, overwrite, own_names)
+    temporary = _beside(path)
     try:
         with clear_errors(path):
             temporary.mkdir()
             yield temporary
-            if path.exists():
-                os.replace(path, old)
-            os.replace(temporary, path)
+            replace_folder(temporary, path)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if old.exists() and not path.exists():  # stopped between the two renames
+        _remove(temporary)
+
+
+def replace_folder(new: Path, path: Path) -> None:
+    """Rename a folder to ``path``. An existing folder there is deleted after the rename."""
+    old = _beside(path)
+    try:
+        if path.exists():
+            os.replace(path, old)
+        os.replace(new, path)
+    finally:
+        if old.exists() and not path.exists():  # interrupted between the two renames
             os.replace(old, path)
-        elif old.is_dir():
-            shutil.rmtree(old, ignore_errors=True)
         else:
-            old.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file of UTF-8 under another name, then rename it."""
-    with new_file(path) as new:
-        new.write_text(text, encoding="utf-8")
+            _remove(old)
 
 
 @contextlib.contextmanager
-def new_file(path: Path) -> Iterator[Path]:
-    """A temporary name with the same suffix, renamed to the path when all went well."""
-    temporary = path.with_name(f".{uuid.uuid4().hex[:8]}.{path.name}")
+def new_file(
+    path: Path, *, temporary: Path | None = None, then: str = _RUN_AGAIN
+) -> Iterator[Path]:
+    """Yield a temporary path. It is renamed to ``path`` on success and removed on failure.
+
+    Args:
+        path: The final name.
+        temporary: The temporary path, on the same file system. Pass a fixed one if only one process
+            writes this file: a process that is killed repeatedly then leaves at most one temporary
+            file. Default: a random name with the same suffix, in the same folder.
+        then: As for :func:`clear_errors`.
+    """
+    if temporary is None:
+        temporary = path.with_name(f".{uuid.uuid4().hex[:8]}.{path.name}")
     try:
-        with clear_errors(path):
+        with clear_errors(path, then):
             yield temporary
             os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(
+    path: Path, text: str, *, temporary: Path | None = None, then: str = _RUN_AGAIN
+) -> None:
+    """Write a UTF-8 file. Arguments as for :func:`new_file`."""
+    with new_file(path, temporary=temporary, then=then) as new:
+        new.write_text(text, encoding="utf-8", newline="\n")
 
 
 def check_place(path: Path) -> None:
-    """Find out before the work, not after it, that a file cannot be written.
+    """Raise if a file cannot be written. Call it before the work rather than after.
 
     Args:
-        path: The file; one that is there may be replaced.
+        path: The file. An existing file may be replaced.
     """
     if path.is_dir():
         raise OutputError(f"cannot write {path}: it is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise OutputError(_sentence(path, errno.ENOENT))
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise OutputError(_sentence(path, errno.EACCES))
+    _check_parent(path)
+
+
+def check_folder(path: Path, overwrite: bool, own_names: Collection[str]) -> None:
+    """Raise if a folder cannot be written. Arguments as for :func:`new_folder`."""
+    if path.exists():
+        if not path.is_dir() or path.samefile(Path.cwd()):
+            raise OutputError(f"cannot write {path}: give the name of a new folder")
+        found = sorted(p.name for p in path.iterdir())
+        if found and not overwrite:
+            raise OutputError(
+                f"{path} exists already; choose another folder, or pass overwrite=True to replace "
+                "it"
+            )
+        if others := [name for name in found if name not in own_names]:
+            raise OutputError(
+                f"{path} contains other files, which would be lost: {', '.join(others[:3])}; "
+                "choose another folder"
+            )
+    _check_parent(path)
 
 
 @contextlib.contextmanager
-def clear_errors(path: Path, then: str = "run again") -> Iterator[None]:
-    """The system's errors while writing, in one sentence each.
+def clear_errors(path: Path, then: str = _RUN_AGAIN) -> Iterator[None]:
+    """Turn the operating system's errors while writing into an OutputError of one sentence.
 
     Args:
-        path: What is being written, as the user knows it.
-        then: What to do once there is room on the disk again.
+        path: The output, as the user knows it.
+        then: What to do after freeing disk space.
     """
     try:
         yield
@@ -105,10 +138,9 @@ def clear_errors(path: Path, then: str = "run again") -> Iterator[None]:
 
 
 def reserve_space(path: Path, n_bytes: int) -> None:
-    """Claim room on the disk for an existing file to grow into; an OSError where there is none.
+    """Reserve disk space for an existing file to grow into; raises OSError if the disk is full.
 
-    HDF5 crashes the whole process where a write fails for want of room, so that it has to be known
-    beforehand.
+    HDF5 crashes the whole process when a write fails on a full disk, so check before writing.
     """
     if hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as file:
@@ -117,22 +149,29 @@ def reserve_space(path: Path, n_bytes: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _sentence(path: Path, number: int | None, then: str = "run again") -> str | None:
-    """What an error number means; None for one that nobody thought of."""
+def _check_parent(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise OutputError(_sentence(path, errno.ENOENT))
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputError(_sentence(path, errno.EACCES))
+
+
+def _sentence(path: Path, number: int | None, then: str = _RUN_AGAIN) -> str | None:
+    """Explain an error number; None for an unexpected one."""
     if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return (
-            f"there is no room on the disk to write {path}; what was there before is untouched, "
-            f"so free some space and {then}"
+            f"no space left on the disk to write {path}; existing files are unchanged: free some "
+            f"space and {then}"
         )
-    if number == errno.ENOENT:
-        return f"cannot write {path}: its folder does not exist; make it first"
+    if number == errno.ENOENT and not path.parent.is_dir():
+        return f"cannot write {path}: the folder {path.parent} does not exist; create it first"
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"cannot write {path}: no permission; choose another place"
     return None
 
 
 def _number_in(message: str) -> int | None:
-    """The error number HDF5 hides in its message."""
+    """Find the error number in a message of HDF5, whose exceptions have no errno."""
     for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.ENOENT):
         if f"errno = {number}," in message:
             return number
@@ -141,3 +180,11 @@ def _number_in(message: str) -> int | None:
 
 def _beside(path: Path) -> Path:
     return path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)

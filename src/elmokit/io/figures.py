@@ -1,7 +1,9 @@
-"""How pictures look: readable in a column of a paper, for the colour-blind, in Chinese too."""
+"""The look of pictures: sized for a paper's column, safe for the colour-blind, with Chinese."""
 
 from __future__ import annotations
 
+import textwrap
+import unicodedata
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -14,22 +16,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-"""Okabe and Ito's, which the colour-blind can tell apart."""
+"""The palette of Okabe and Ito, which is safe for the colour-blind."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""Beside the colours, for print in black and white."""
+"""Markers to go with the colours, for print in black and white."""
 
 _CJK = (
     "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Micro Hei",
     "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei", "PingFang SC", "Hiragino Sans GB",
     "Heiti SC", "Arial Unicode MS", "Droid Sans Fallback",
 )  # fmt: skip
+_TITLE_LINE = 0.16  # inches
 
 
-def save_figure(draw: Callable[[Figure], None], size: tuple[float, float], path: Path) -> bool:
-    """Draw a figure of so many inches into a file, whose suffix chooses the format.
+def save_figure(
+    draw: Callable[[Figure], None], size: tuple[float, float], path: Path, title: str = ""
+) -> bool:
+    """Draw a figure into a file; the suffix chooses the format.
+
+    Args:
+        draw: Draws into an empty figure.
+        size: Width and height in inches, without the title.
+        path: The file.
+        title: Heads the figure, in up to three lines.
 
     Returns:
-        Whether this machine's fonts had all characters.
+        Whether the installed fonts have all characters.
     """
     try:
         from matplotlib import rc_context
@@ -43,28 +54,37 @@ def save_figure(draw: Callable[[Figure], None], size: tuple[float, float], path:
         "axes.spines.top": False,
         "axes.spines.right": False,
         "legend.frameon": False,
-        "text.parse_math": False,  # words with dollar signs are words, not formulas
-        "svg.hashsalt": "elmokit",  # the same picture is the same file
-        "svg.fonttype": "none",  # text stays text, in whatever font the reader has
+        "text.parse_math": False,  # a word with dollar signs is not a formula
+        "svg.hashsalt": "elmokit",  # equal pictures give equal files
+        "svg.fonttype": "none",  # text stays text, in the viewer's font
     }
     with rc_context(style), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        figure = Figure(figsize=size, layout="constrained")
+        lines = _lines(title, size[0])
+        figure = Figure((size[0], size[1] + _TITLE_LINE * len(lines)), layout="constrained")
         draw(figure)
+        if lines:
+            figure.suptitle("\n".join(lines), fontsize=9)
         when = {"Date": None} if path.suffix == ".svg" else None
         figure.savefig(path, dpi=200, metadata=when)
     return path.suffix == ".svg" or not any("missing from" in str(w.message) for w in warned)
 
 
 def short(token: str, n: int = 16) -> str:
-    """A token as a label: its beginning where it is long."""
+    """Shorten a token to at most n characters, for a label."""
     return token if len(token) <= n else token[: n - 1] + "…"
+
+
+def _lines(title: str, inches: float) -> list[str]:
+    """Break a title into lines that fit; a Chinese character takes the room of two letters."""
+    wide = any(unicodedata.east_asian_width(c) in "WF" for c in title)
+    return textwrap.wrap(title, int(inches * (7 if wide else 14.5)), max_lines=3, placeholder=" …")
 
 
 @cache
 def _cjk_fonts() -> list[str]:
-    """Fonts with Chinese characters that this machine has."""
+    """Installed fonts with Chinese characters."""
     from matplotlib.font_manager import fontManager
 
-    there = {font.name for font in fontManager.ttflist}
-    return [name for name in _CJK if name in there]
+    installed = {font.name for font in fontManager.ttflist}
+    return [name for name in _CJK if name in installed]

@@ -1,10 +1,17 @@
-"""Reading text from files and folders, packed or not."""
+"""Find and read text: plain, .gz, .xz or .zst files, folders of them, and standard input.
+
+Every command reads text through this module. The reader for .zst is written by hand because the
+zstandard package raises no error when a file is truncated: the end of the text would be lost
+without a word.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import lzma
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,100 +19,182 @@ from typing import IO, Any, cast
 
 from elmokit.errors import InputError, MissingExtraError
 
+STANDARD_INPUT = Path("-")
+"""The path that means standard input. A file of this name needs its absolute path."""
+
 PACKED = (".gz", ".xz", ".zst")
-_TOLD = 1 << 14  # bytes after which progress is told again
+"""Suffixes of compressed files."""
+
+_BOM = b"\xef\xbb\xbf"
+_REPORT_BYTES = 1 << 14  # progress is reported this often
+_BUFFER_BYTES = 1 << 20
 
 
 def find_files(paths: Sequence[str | Path]) -> list[Path]:
-    """All files meant by some paths: a folder means every file in it, in order of name."""
+    """Resolve paths to files, in order.
+
+    Args:
+        paths: Files; folders, which stand for every file in them, sorted by name; or ``-`` for
+            standard input. Hidden files in folders are skipped.
+    """
     found: list[Path] = []
     for path in map(Path, paths):
-        if path.is_dir():
+        if path == STANDARD_INPUT:
+            if path in found:
+                raise InputError("standard input (-) is given twice; it can be read only once")
+            found.append(path)
+        elif path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name[0] != ".")
             if not inside:
-                raise InputError(f"there is no file in the folder {path}; give text files")
+                raise InputError(f"the folder {path} contains no files; give text files")
             found += inside
         elif path.exists():
             found.append(path)
         else:
-            raise InputError(f"there is no file {path}; give text files, or folders of them")
+            raise InputError(
+                f"there is no file {path}; check the path, or give - for standard input"
+            )
     return found
 
 
-def read_lines(path: Path, advance: Callable[[int], None] = lambda _: None) -> Iterator[str]:
-    """Lines of a text file without their ends; plain UTF-8, or packed as its suffix says.
+def read_lines(path: str | Path, advance: Callable[[int], None] = lambda _: None) -> Iterator[str]:
+    """Read the lines of a text file, without line ends.
+
+    The text is UTF-8; a byte order mark is removed. The suffix of the file decides whether and how
+    it is decompressed. Standard input is always plain text.
 
     Args:
-        path: The file.
-        advance: Told now and then how many more bytes of the file, packed as it is, were read.
+        path: The file, or ``-`` for standard input.
+        advance: Called from time to time with the number of bytes read since the last call. For a
+            compressed file these are compressed bytes, which add up to its size.
     """
-    number = told = 0
+    path = Path(path)
+    name = "standard input" if path == STANDARD_INPUT else str(path)
+    packed = _is_packed(path)
+    number = unreported = position = 0
     try:
-        with path.open("rb") as raw:
-            file = io.TextIOWrapper(_unpack(path, raw), "utf-8-sig", newline="\n")
-            for number, line in enumerate(file, 1):  # noqa: B007, the number is told in an error
-                yield line.rstrip("\r\n")
-                if (read := raw.tell()) >= told + _TOLD:
-                    advance(read - told)
-                    told = read
-            advance(raw.tell() - told)
-    except UnicodeDecodeError as error:
+        with _open(path) as raw:
+            for number, line in enumerate(_unpack(path, raw), 1):
+                unreported += len(line)
+                yield _decode(line if number > 1 else line.removeprefix(_BOM), number, name)
+                if unreported >= _REPORT_BYTES:
+                    if packed:
+                        unreported, position = raw.tell() - position, raw.tell()
+                    advance(unreported)
+                    unreported = 0
+            advance(raw.tell() - position if packed else unreported)
+    except FileNotFoundError:
         raise InputError(
-            f"{path} is not UTF-8 text (after line {number}: {error.reason}); convert it, for "
-            "instance with iconv"
-        ) from error
+            f"there is no file {name}; check the path, or give - for standard input"
+        ) from None
+    except IsADirectoryError:
+        raise InputError(f"cannot read {name}: it is a folder; give a file") from None
     except Exception as error:
         damaged = (OSError, EOFError, lzma.LZMAError, zlib.error)
         if not isinstance(error, damaged) and type(error).__name__ != "ZstdError":
             raise
-        raise InputError(f"cannot read {path}: {error}; is it complete?") from error
+        reason = getattr(error, "strerror", None) or str(error)
+        hint = "; is the file complete?" if packed else ""
+        raise InputError(f"cannot read {name}: {reason}{hint}") from error
+
+
+def count_lines(path: str | Path) -> int | None:
+    """Count the lines of a plain file.
+
+    Returns:
+        None for standard input, compressed files and pipes, which can be counted only by reading
+        all of their text.
+    """
+    path = Path(path)
+    if path == STANDARD_INPUT or _is_packed(path) or not path.is_file():
+        return None
+    n, last = 0, b"\n"
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 24):
+                n += block.count(b"\n")
+                last = block[-1:]
+    except OSError:  # read_lines will report what is wrong
+        return None
+    return n + (last != b"\n")
+
+
+def total_bytes(files: Sequence[Path]) -> int | None:
+    """Size of some files on disk, compressed as they are; None if standard input is among them."""
+    if STANDARD_INPUT in files:
+        return None
+    return sum(file.stat().st_size for file in files)
+
+
+def _is_packed(path: Path) -> bool:
+    return path.suffix in PACKED
+
+
+def _decode(line: bytes, number: int, name: str) -> str:
+    try:
+        return line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"line {number} of {name} is not UTF-8 text (byte 0x{line[error.start]:02x} at "
+            f"position {error.start + 1}); convert it, for instance with: iconv -f latin1 -t utf-8"
+        ) from error
+
+
+def _open(path: Path) -> contextlib.AbstractContextManager[IO[bytes]]:
+    if path == STANDARD_INPUT:  # not ours to close
+        return contextlib.nullcontext(sys.stdin.buffer)
+    return path.open("rb", 1 << 17)
 
 
 def _unpack(path: Path, raw: IO[bytes]) -> IO[bytes]:
     if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(raw))
+        return _buffered(gzip.open(raw))
     if path.suffix == ".xz":
-        return lzma.open(raw)
+        return _buffered(lzma.open(raw))
     if path.suffix == ".zst":
-        return _unpack_zstandard(path, raw)
+        return _buffered(_ZstandardReader(path, raw))
     return raw
 
 
-def _unpack_zstandard(path: Path, raw: IO[bytes]) -> IO[bytes]:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise MissingExtraError("zstandard", "pretrain", f"reading {path}") from error
-    return cast(IO[bytes], io.BufferedReader(_ZstandardReader(raw, zstandard), 1 << 20))
+def _buffered(file: Any) -> IO[bytes]:
+    """Split lines in C; the modules for compressed files do it in Python."""
+    return cast(IO[bytes], io.BufferedReader(file, _BUFFER_BYTES))
 
 
 class _ZstandardReader(io.RawIOBase):
-    """Unpacked bytes, and an error where the file ends too early, which the package lets pass."""
+    """Decompressed bytes of a .zst file; raises EOFError if the file is truncated."""
 
-    def __init__(self, raw: IO[bytes], package: Any) -> None:
-        self._raw, self._package = raw, package
-        self._object, self._ready, self._begun = self._new(), b"", False
+    def __init__(self, path: Path, raw: IO[bytes]) -> None:
+        try:
+            import zstandard
+        except ImportError as error:
+            raise MissingExtraError("zstandard", "zstd", f"reading {path}") from error
+        self._package: Any = zstandard
+        self._raw = raw
+        self._frame = self._new()
+        self._inside_frame = False
+        self._ready = b""
 
     def _new(self) -> Any:
         return self._package.ZstdDecompressor().decompressobj()
 
     def readable(self) -> bool:
-        """It is."""
+        """Always True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer, or part of it."""
         while not self._ready:
-            packed = self._object.unused_data if self._object.eof else b""
-            if self._object.eof:  # one file may hold several frames
-                self._object, self._begun = self._new(), bool(packed)
+            packed = self._frame.unused_data if self._frame.eof else b""
+            if self._frame.eof:  # a file may hold several frames
+                self._frame, self._inside_frame = self._new(), False
             packed = packed or self._raw.read(1 << 17)
             if not packed:
-                if self._begun:
-                    raise EOFError("it ends too early")
+                if self._inside_frame:
+                    raise EOFError("the file ends too early")
                 return 0
-            self._begun = True
-            self._ready = self._object.decompress(packed)
+            self._inside_frame = True
+            self._ready = self._frame.decompress(packed)
         n = min(len(buffer), len(self._ready))
         buffer[:n], self._ready = self._ready[:n], self._ready[n:]
         return n

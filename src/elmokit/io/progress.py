@@ -1,42 +1,43 @@
-"""A progress bar that stays away from what is quick, and from what is not a terminal."""
+"""A progress bar for long work in a terminal, drawn by rich.
+
+Only the delay is written by hand, because rich shows a bar at once, even for quick work. A timer
+starts the bar, so it also appears if the first piece of work takes long.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections import deque
-from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, Task, TaskID
+    from rich.progress import Progress, TaskID
 
 SHOW_AFTER_SECONDS = 2.0
+enabled = True  # False shows no bar at all
 
-_RATE_SECONDS = 60.0  # of the last minute: what was skipped, or ran warm, is soon forgotten
-_MARK_SECONDS = 0.1
+_SPEED_SECONDS = 60.0  # the time left follows the speed of the last minute
 
 
 class DelayedProgress:
-    """Shows a bar with the time left on standard error, once the work has taken two seconds.
+    """Shows a bar with the time left on standard error after two seconds of work.
 
-    A timer shows it, so that it is there even where the first piece of work takes long.
+    Nothing is shown if standard error is not a terminal.
 
     Args:
-        what: What is being done, a few words.
-        total: How much there is to do, or None where that is not known.
-        unit: What is counted.
-        show: False for never; True for a terminal only.
+        what: What is being done, in a few words.
+        total: The amount of work; None if unknown.
+        unit: What is counted. Bytes are shown as kB, MB and so on.
+        show: False never shows a bar.
     """
 
     def __init__(self, what: str, total: int | None, unit: str = "", show: bool = True) -> None:
         self._what, self._total, self._unit = what, total, unit
-        self._wanted = show and sys.stderr.isatty()
+        self._wanted = show and enabled and sys.stderr.isatty()
         self._started = time.monotonic()
         self._done = 0
-        self._marks: deque[tuple[float, int]] = deque([(self._started, 0)])  # how much when
         self._lock = threading.Lock()
         self._ended = False
         self._timer: threading.Timer | None = None
@@ -44,6 +45,7 @@ class DelayedProgress:
         self._task: TaskID | None = None
 
     def __enter__(self) -> DelayedProgress:
+        self._started = time.monotonic()
         if self._wanted:
             self._timer = threading.Timer(SHOW_AFTER_SECONDS, self._show)
             self._timer.daemon = True
@@ -66,56 +68,38 @@ class DelayedProgress:
     def advance(self, n: int) -> None:
         """Count n more as done."""
         self._done += n
-        if not self._wanted:
-            return
-        now = time.monotonic()
-        if now - self._marks[-1][0] > _MARK_SECONDS:
-            self._marks.append((now, self._done))
-            while len(self._marks) > 2 and self._marks[1][0] < now - _RATE_SECONDS:
-                self._marks.popleft()
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done)
-
-    def seconds_left(self) -> float | None:
-        """How long it will take yet; None where nobody can know."""
-        (first, done_first), (last, done_last) = self._marks[0], self._marks[-1]
-        if self._total is None or done_last == done_first:
-            return None
-        per_piece = (last - first) / (done_last - done_first)
-        return max(0.0, last + per_piece * (self._total - done_last) - time.monotonic())
 
     def _show(self) -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
+            DownloadColumn,
             MofNCompleteColumn,
             Progress,
-            ProgressColumn,
             TextColumn,
             TimeElapsedColumn,
+            TimeRemainingColumn,
         )
-        from rich.text import Text
 
-        class TimeLeftColumn(ProgressColumn):
-            def render(_, task: Task) -> Text:  # noqa: N805  # self is the whole bar
-                left = self.seconds_left()
-                shown = "-:--:--" if left is None else str(timedelta(seconds=round(left)))
-                return Text(shown, style="progress.remaining")
-
+        in_bytes = self._unit == "bytes"
         bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn(self._unit),
+            DownloadColumn() if in_bytes else MofNCompleteColumn(),
+            TextColumn("" if in_bytes else self._unit),
             TimeElapsedColumn(),
             TextColumn("left"),
-            TimeLeftColumn(),
+            TimeRemainingColumn(),
             console=Console(file=sys.stderr),
             transient=True,
             get_time=time.monotonic,
+            speed_estimate_period=_SPEED_SECONDS,
         )
-        task = bar.add_task(self._what, total=self._total, completed=self._done)
+        task = bar.add_task(self._what, total=self._total)
         bar.tasks[0].start_time = self._started
+        bar.update(task, completed=self._done)
         with self._lock:
             if not self._ended:
                 bar.start()

@@ -1,9 +1,9 @@
-"""A graph over unit vectors, by which the nearest ones are found without looking at all of them.
+"""An approximate nearest-neighbour graph over unit vectors.
 
-HNSW, as usearch builds it, over vectors of float16; bfloat16 is a little faster to add on some
-processors, but confuses neighbours that are very near. usearch maps a graph's file instead of
-loading it, goes on with a graph that was saved, and brings no other package but numkong and tqdm;
-faiss, a larger package, would do as well.
+HNSW, as built by usearch, over float16 vectors. bfloat16 is slightly faster to insert on some
+processors, but confuses very near neighbours. usearch maps a graph file instead of loading it, can
+extend a saved graph, and depends only on numkong and tqdm. faiss, a larger package, would also
+work.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ import numpy.typing as npt
 import torch
 
 from elmokit.errors import FormatError, MissingExtraError
+from elmokit.io.atomic import CONTINUE, new_file
 from elmokit.io.progress import DelayedProgress
 
 Rows = npt.NDArray[np.int64]
 
-# over 99% of the ten nearest of 250,000 vectors of an English text are found with these, a vector
-# taking about 0.4 ms of a processor to add; twice as much care in adding takes twice the time
-_CONNECTIONS, _CARE_IN_ADDING, _CARE_IN_SEARCH = 16, 64, 256
+# recall of the ten nearest among 250,000 vectors of an English text is over 99% with these, at
+# about 0.4 ms of CPU time per insertion; doubling _EXPANSION_ADD doubles that time
+_CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 16, 64, 256
 
 _AT_ONCE = 4096
-_SAVE_SECONDS = 600.0  # work that a kill may cost
+_SAVE_SECONDS = 600.0  # most work lost if the process is killed
 
 
 class Graph:
-    """Unit vectors by their numbers.
+    """A nearest-neighbour graph of unit vectors, each with a number.
 
     Args:
         dim: Width D of the vectors.
@@ -45,65 +46,62 @@ class Graph:
             raise MissingExtraError("usearch", "index", "Searching a text's vectors") from None
         self._index: Any = Index(
             ndim=dim,
-            metric="ip",  # of unit vectors, the cosine, and faster
+            metric="ip",  # equals the cosine of unit vectors, and is faster
             dtype="f16",
-            connectivity=_CONNECTIONS,
-            expansion_add=_CARE_IN_ADDING,
-            expansion_search=_CARE_IN_SEARCH,
+            connectivity=_CONNECTIVITY,
+            expansion_add=_EXPANSION_ADD,
+            expansion_search=_EXPANSION_SEARCH,
         )
 
     @classmethod
     def open(cls, path: Path, dim: int, *, to_add: bool = False) -> Graph:
-        """A graph that was saved.
+        """Open a saved graph.
 
         Args:
-            path: Its file.
+            path: The graph's file.
             dim: Width D of the vectors.
-            to_add: Load all of it, so that it can grow; else it is only mapped.
+            to_add: Load the whole graph to add more vectors; otherwise the file is mapped.
         """
         graph = cls(dim)
         try:
             (graph._index.load if to_add else graph._index.view)(path)
         except (RuntimeError, OSError) as error:
-            raise FormatError(f"{path} is no whole graph: {error}") from error
+            raise FormatError(f"{path} is not a complete graph: {error}") from error
         if graph._index.ndim != dim:
-            raise FormatError(f"{path} is of {graph._index.ndim} dimensions instead of {dim}")
-        graph._index.expansion_add = _CARE_IN_ADDING
-        graph._index.expansion_search = _CARE_IN_SEARCH
+            raise FormatError(f"{path} has {graph._index.ndim} dimensions; expected {dim}")
+        graph._index.expansion_add = _EXPANSION_ADD
+        graph._index.expansion_search = _EXPANSION_SEARCH
         return graph
 
     def __len__(self) -> int:
         return len(self._index)
 
     def add(self, rows: Rows, vectors: npt.NDArray[np.float16]) -> None:
-        """Add vectors (N, D) under their numbers (N,)."""
+        """Add vectors (N, D) with numbers (N,)."""
         self._index.add(rows, vectors, threads=torch.get_num_threads())
 
     def search(self, vector: npt.NDArray[np.float32], k: int) -> Rows:
-        """Numbers of about the k nearest of a vector (D,)."""
+        """Return the numbers of approximately the k nearest neighbours of a vector (D,)."""
         return np.asarray(self._index.search(vector, k, threads=1).keys, np.int64)
 
     def save(self, path: Path) -> None:
-        """Write it, under another name first, so that a graph that was there is never half lost."""
-        new = path.with_name(path.name + ".new")
-        try:
-            self._index.save(new)
-        except RuntimeError as error:
-            raise OSError(str(error)) from error
-        if (
-            new.stat().st_size < self._index.serialized_length
-        ):  # usearch says nothing of a full disk
-            new.unlink()
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.replace(new, path)
+        """Write the graph; an existing file is replaced only when the new one is complete."""
+        with new_file(path, temporary=path.with_name(path.name + ".new"), then=CONTINUE) as new:
+            try:
+                self._index.save(new)
+            except RuntimeError as error:
+                raise OSError(str(error)) from error
+            # usearch does not report a full disk
+            if new.stat().st_size < self._index.serialized_length:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def build_graph(path: Path, rows: Rows, vectors: npt.NDArray[np.float16]) -> None:
-    """Write a graph, going on with one that a stopped run left.
+    """Build and write a graph, continuing one left by an interrupted run.
 
     Args:
-        path: Its file.
-        rows: Which vectors it is to hold, the same as in the stopped run.
+        path: The graph's file.
+        rows: The vectors to add, the same as in the interrupted run.
         vectors: (N, D), of length 1.
     """
     dim = vectors.shape[1]
@@ -131,17 +129,17 @@ def choose_rows(
     n_words: int,
     most_per_word: int,
 ) -> Rows:
-    """Which tokens the graph is to hold, in order.
+    """Choose the tokens to put into the graph, in order.
 
-    Sentences that were there before are left out, and of every word all but so many occurrences,
-    evenly spread.
+    Repeated sentences are left out. Of every word, at most ``most_per_word`` occurrences are kept,
+    evenly spread over the text.
 
     Args:
-        tokens: Which word each token is (N,).
-        starts: Where sentences begin, and the end (S + 1,).
-        digests: Of every sentence (S,).
-        n_words: How many words there are.
-        most_per_word: Most occurrences of each; 0 for all.
+        tokens: Word number of each token (N,).
+        starts: Where sentences start, and the end (S + 1,).
+        digests: Digest of every sentence (S,).
+        n_words: Number of distinct words.
+        most_per_word: Most occurrences of each word; 0 keeps all.
     """
     fresh = np.zeros(len(digests), bool)
     fresh[np.unique(digests, return_index=True)[1]] = True
@@ -150,7 +148,7 @@ def choose_rows(
         return rows
     words = tokens[rows]
     counts = np.bincount(words, minlength=n_words)
-    rank = np.empty(len(rows), np.int64)  # how many of the same word come before
+    rank = np.empty(len(rows), np.int64)  # earlier occurrences of the same word
     rank[np.argsort(words, kind="stable")] = np.arange(len(rows)) - np.repeat(
         np.cumsum(counts) - counts, counts
     )

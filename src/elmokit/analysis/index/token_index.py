@@ -1,19 +1,19 @@
-"""A text's vectors on disk, and the nearest of them to a vector.
+"""A text's vectors on disk, and nearest-neighbour search among them.
 
 An index is a folder::
 
-    config.json    what it was made of, and how large each file is
-    vectors        of every token of the text, of length 1 (N, D), float16
-    tokens         which word each token is (N,), int32
-    starts         where each sentence begins among the tokens, and the end (S + 1,), int64
-    digests        of each sentence, to know it again (S,), uint64
-    words.txt      every word, a line each
-    word_vectors   of every word without a context, of length 1 (W, P), float16
-    rows           which tokens the graph holds (R,), int64
-    graph          over these; see graph.py
-    probe          vectors of three words (3, D), float16, to know the model again
+    config.json    how it was built, and the size of each file
+    vectors        unit vector of every token (N, D), float16
+    tokens         word number of every token (N,), int32
+    starts         where each sentence starts among the tokens, and the end (S + 1,), int64
+    digests        digest of each sentence, to recognise it (S,), uint64
+    words.txt      every distinct word, one per line
+    word_vectors   static unit vector of every word (W, P), float16
+    rows           numbers of the tokens in the graph (R,), int64
+    graph          nearest-neighbour graph over these; see graph.py
+    probe          vectors of three words (3, D), float16, to recognise the model
 
-All of it is mapped, not loaded, so that opening takes milliseconds.
+All files are memory-mapped, so opening an index takes milliseconds.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ FILES = {
     "rows": "<i8",
     "probe": "<f2",
 }
-"""Types of what the files hold."""
+"""Data types of the files."""
 NAMES = (*FILES, "words.txt", "graph", "config.json")
 """All files of an index."""
 
-_AT_ONCE = 4096  # vectors widened to float32 together: few enough to stay near the processor
-_SPARE = 32  # found by the graph beside what is asked for, as it does not rank exactly
+_AT_ONCE = 4096  # vectors converted to float32 at once, few enough for the CPU's cache
+_SPARE = 32  # extra candidates, because the graph does not rank exactly
 
 
 @dataclass(frozen=True)
 class IndexConfig:
-    """What an index was made of."""
+    """How an index was built."""
 
     version: int
     model: str
@@ -65,23 +65,23 @@ class IndexConfig:
     layer: int
     dim: int
     word_dim: int
-    """Width P of the words' own vectors."""
+    """Width P of the static word vectors."""
     tokenizer: str
     most_per_word: int
-    """Most occurrences of a word in the graph; 0 for all."""
+    """Most occurrences of a word in the graph; 0 means all."""
     sentences: int
     tokens: int
     words: int
     rows: int
     """Tokens in the graph."""
     sizes: dict[str, int]
-    """Bytes of every file but this one."""
+    """Bytes of every file except config.json."""
 
     def find_model(self) -> Path:
-        """Where the model is; a bundled one is looked for in the package and nowhere else."""
+        """Return the path of the model; bundled models are found only in the package."""
         if not self.model:
-            raise InputError("the index was made with a model that has no file; say which to use")
-        return DEFAULT_MODEL.parent / self.model  # which an absolute path takes no notice of
+            raise InputError("the model of this index was never saved; choose one with model=")
+        return DEFAULT_MODEL.parent / self.model  # an absolute path stays as it is
 
     def write(self, folder: Path) -> None:
         """Write config.json."""
@@ -90,12 +90,12 @@ class IndexConfig:
 
     @classmethod
     def read(cls, folder: Path) -> IndexConfig:
-        """Read config.json, and check that all files are there and whole."""
-        again = "make the index again with elmokit index --force"
+        """Read config.json, and check that all files exist and are complete."""
+        again = "build the index again with force=True"
         try:
             values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             if values["version"] > VERSION:
-                raise FormatError(f"{folder} was written by a later ElmoKit; update this one")
+                raise FormatError(f"{folder} was written by a newer ElmoKit; update ElmoKit")
             config = cls(**{field.name: values[field.name] for field in fields(cls)})
             sizes = dict(config.sizes)
         except FileNotFoundError:
@@ -108,17 +108,17 @@ class IndexConfig:
             if size != sizes.get(name, -1):
                 found = "is missing" if size is None else f"has {size:,} bytes"
                 raise FormatError(
-                    f"{path} {found}, not the {sizes.get(name, 0):,} bytes that config.json speaks "
-                    f"of; {again}"
+                    f"{path} {found}; expected {sizes.get(name, 0):,} bytes as in config.json; "
+                    f"{again}"
                 )
         return config
 
 
 class Index:
-    """The vectors of a text. Make one with :meth:`open`.
+    """The vectors of a text. Open one with :meth:`open`.
 
     Attributes:
-        config: What it was made of.
+        config: How it was built.
         vectors: (N, D), of length 1.
         probe: (3, D), of length 1.
     """
@@ -133,12 +133,12 @@ class Index:
 
     @classmethod
     def open(cls, folder: str | Path) -> Index:
-        """An index that ``elmokit index`` wrote."""
+        """Open an index written by :func:`~elmokit.analysis.index.build.build_index`."""
         path = Path(folder).expanduser()
         return cls(path, IndexConfig.read(path))
 
     def _map(self, name: str, width: int | None = None) -> npt.NDArray[Any]:
-        # "c", as torch complains of what cannot be written; nothing is ever written
+        # "c" (copy on write), because torch warns about read-only arrays; nothing is ever written
         array: npt.NDArray[Any] = np.memmap(self.folder / name, FILES[name], "c")
         return array if width is None else array.reshape(-1, width)
 
@@ -157,7 +157,7 @@ class Index:
         return [self.words[word] for word in self._tokens[start:end].tolist()]
 
     def place(self, row: int) -> tuple[int, int]:
-        """Number of a token's sentence, and the token's place in it."""
+        """Return the number of a token's sentence, and the token's position in it."""
         number = int(np.searchsorted(self._starts, row, "right")) - 1
         return number, row - int(self._starts[number])
 
@@ -166,48 +166,51 @@ class Index:
         vector: npt.NDArray[np.float32],
         k: int,
         *,
-        but: Sequence[str] = (),
+        exclude: Sequence[str] = (),
         word: str | None = None,
         brute: bool = False,
     ) -> list[tuple[int, float]]:
-        """Numbers of the k tokens nearest to a unit vector (D,), and their cosines.
+        """Find the k tokens nearest to a unit vector (D,): numbers and cosine similarities.
 
-        Of a sentence that is there several times, only the first is looked at.
+        Of repeated sentences, only the first counts.
 
         Args:
-            vector: What to look for.
-            k: How many.
-            but: Tokens of a sentence to be passed over.
-            word: Look at all occurrences of this word, in upper or lower case, and at no others.
-            brute: Look at all tokens of the graph, one by one.
+            vector: The query.
+            k: Number of results.
+            exclude: Tokens of a sentence to skip.
+            word: Search only the occurrences of this word, regardless of case.
+            brute: Search all tokens of the graph exhaustively.
         """
-        own = np.flatnonzero(self._digests == digest(but))
+        own = np.flatnonzero(self._digests == digest(exclude))
         if word is not None:
             rows = self._occurrences(word)
         elif brute:
             rows = np.asarray(self._rows)
         else:
-            rows = self._graph.search(vector, k + _SPARE + (len(but) if len(own) else 0))
+            rows = self._graph.search(vector, k + _SPARE + (len(exclude) if len(own) else 0))
         if len(own):
             rows = rows[~np.isin(self._sentences_of(rows), own)]
         return nearest(self.vectors, vector, k, rows)
 
     def words_like(
-        self, vector: npt.NDArray[np.float32], k: int, but: str = ""
+        self, vector: npt.NDArray[np.float32], k: int, exclude: str = ""
     ) -> list[tuple[str, float]]:
-        """The k words whose own vectors are nearest to a unit vector (P,), with their cosines.
+        """Find the k words whose static vectors are nearest to a unit vector (P,).
 
         Args:
-            vector: What to look for.
-            k: How many.
-            but: A word to be passed over, in upper and lower case.
+            vector: The query.
+            k: Number of results.
+            exclude: A word to skip, regardless of case.
+
+        Returns:
+            Words with their cosine similarities, nearest first.
         """
-        same = set(self._same(but).tolist())
+        same = set(self._same(exclude).tolist())
         found = nearest(self._word_vectors, vector, k + len(same))
         return [(self.words[row], value) for row, value in found if row not in same][:k]
 
     def _same(self, word: str) -> npt.NDArray[np.int64]:
-        """Numbers of a word, in upper and lower case."""
+        """Numbers of a word, regardless of case."""
         folded = word.casefold()
         return np.array([i for i, w in enumerate(self.words) if w.casefold() == folded], np.int64)
 
@@ -228,13 +231,13 @@ def nearest(
     k: int,
     rows: Rows | None = None,
 ) -> list[tuple[int, float]]:
-    """The k rows of vectors (N, D) nearest to a vector (D,), the nearest first, with their cosines.
+    """Find the k rows of vectors (N, D) nearest to a vector (D,), with cosine similarities.
 
     Args:
-        vectors: Of length 1, as is the vector.
-        vector: What to look for.
-        k: How many; fewer where there are not so many.
-        rows: The rows to look at; all if left out.
+        vectors: Unit vectors.
+        vector: The query, a unit vector.
+        k: Number of results, nearest first; fewer if there are fewer rows.
+        rows: The rows to search; default all.
     """
     n = len(vectors) if rows is None else len(rows)
     found = np.empty(n, np.float32)
@@ -250,15 +253,12 @@ def nearest(
 
 
 def digest(tokens: Sequence[str]) -> int:
-    """A number to know a sentence again by."""
+    """Return a number that identifies a sentence."""
     joined = "\n".join(tokens).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(joined, digest_size=8).digest(), "little")
 
 
 def _not_there(folder: Path) -> str:
     if folder.with_name(folder.name + ".partial").is_dir():
-        return (
-            f"the index {folder} was not finished; add --resume to the elmokit index command that "
-            "makes it"
-        )
-    return f"there is no index {folder}; make one with elmokit index TEXT --out {folder}"
+        return f"the index {folder} is not finished; build it with resume=True"
+    return f"there is no index {folder}; build one with elmokit index"
