@@ -1,4 +1,4 @@
-"""Short runs on small texts, which several tests make."""
+"""Short runs on small texts, for several tests."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import sys
 import torch
 
 from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.run.paths import RunPaths
 from elmokit.pretrain.start import pretrain
 
 NOUNS = "cat dog bird fish horse cow king queen child doctor".split()
@@ -46,8 +47,9 @@ def recipe(**changes):
     return Recipe.from_dict(values)
 
 
-def run(text, out, settings, **keywords):
-    return pretrain(*text, out, settings, device="cpu", say=lambda _: None, **keywords)
+def run(text, out, settings, resume=False, say=None, processes=None, **paths):
+    places = RunPaths(*text, out, **paths)
+    return pretrain(settings, places, resume=resume, device="cpu", say=say, processes=processes)
 
 
 def reports(out):
@@ -83,7 +85,7 @@ IN_TURN = """
 import json, os, sys
 from elmokit.cli.main import app
 from elmokit.pretrain.run import reporter
-reporter.draw_training = lambda folder: None  # which takes longer than these runs
+reporter.draw_training = lambda folder: None  # takes longer than these runs
 for port, arguments in json.loads(sys.argv[1]):
     os.environ["MASTER_PORT"] = str(port)
     app(arguments, standalone_mode=False)
@@ -97,7 +99,7 @@ def free_port():
 
 
 def in_two_processes(*commands):
-    """Commands one after another, each by the same two processes, as torchrun would start them."""
+    """Run commands in turn, each in the same two processes, as torchrun would start them."""
     given = json.dumps([(free_port(), list(map(str, c))) for c in commands])
     environment = os.environ | {"OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
     environment["MASTER_ADDR"] = "localhost"
@@ -116,10 +118,10 @@ def in_two_processes(*commands):
     finally:
         for process in started:
             process.kill()
-            process.communicate()  # closes what it wrote to
+            process.communicate()  # closes its pipes
     assert [process.returncode for process in started] == [0, 0], errors
     assert said.count("the model is") == len(commands)
-    assert others == [""]  # the first one speaks for all
+    assert others == [""]  # only the first process prints
 
 
 def arguments(text, settings, out, *more):

@@ -13,7 +13,7 @@ from torch import nn
 from elmokit.pretrain.objective.muon import Muon, orthogonal
 from elmokit.pretrain.objective.network import PretrainModel
 from elmokit.pretrain.objective.optimizers import make_optimizers, take_step
-from elmokit.pretrain.recipe import OptimizerSettings, SoftmaxSettings
+from elmokit.pretrain.recipe_sections import OptimizerSettings, SoftmaxSettings
 from helpers.pretraining import recipe
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
@@ -21,7 +21,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is n
 
 @pytest.mark.parametrize("shape", [(3, 40, 8), (2, 8, 40), (1, 5, 1)])
 def test_orthogonal(shape):
-    """The singular vectors stay, the values become about one, however small they were."""
+    """Singular vectors stay; singular values become about one, however small they were."""
     matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     u, _, v = torch.linalg.svd(matrices, full_matrices=False)
     for scale in (1e-9, 1.0, 1e9):
@@ -34,7 +34,7 @@ def test_orthogonal(shape):
 
 @needs_gpu
 def test_orthogonal_on_a_gpu():
-    """Where it is computed in bfloat16."""
+    """On a GPU it is computed in bfloat16."""
     matrices = torch.randn(3, 64, 24, generator=torch.Generator().manual_seed(0))
     found = orthogonal(matrices.cuda()).cpu()
     assert found.dtype == torch.float32
@@ -67,7 +67,7 @@ def test_a_step_by_hand():
 @pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this PyTorch has no Muon")
 @pytest.mark.parametrize("shape", [(24, 8), (8, 24)])
 def test_as_pytorchs(shape):
-    """Which rounds to bfloat16 everywhere, what not every processor can."""
+    """PyTorch's Muon rounds to bfloat16 everywhere, which not every processor supports."""
     torch.manual_seed(0)
     start, gradients = torch.randn(shape, device="cuda"), torch.randn(4, *shape, device="cuda")
     ours, theirs = nn.Parameter(start.clone()), nn.Parameter(start.clone())
@@ -122,7 +122,7 @@ def test_a_step_that_is_not_taken_changes_nothing():
     ],
 )
 def test_what_it_is_for(kind, ends, device):
-    """The matrices between the embeddings and the softmax; all else is left to AdamW."""
+    """Muon gets the matrices between embeddings and softmax; AdamW gets the rest."""
     context = {"kind": kind, "projection_dim": 16, "cell_dim": 32, "n_heads": 2}
     config = recipe(model={"context": context}).model
     encoder = replace(config.token_encoder, word_dim=4, n_words=30)

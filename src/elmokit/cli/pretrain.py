@@ -1,125 +1,142 @@
-"""``elmokit pretrain``: from text to a model."""
+"""``elmokit pretrain``: train a model on text."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from elmokit.cli.common import DeviceOption, TokenizedOption
+from elmokit.cli.flags import in_flags
+from elmokit.cli.options import DeviceOption, TokenizedOption
+from elmokit.cli.output import say
+from elmokit.text.tokenizers import DEFAULT_TOKENIZER, TOKENIZERS
 
 
 def pretrain(
     text: Annotated[
-        list[Path], typer.Argument(help="Text files or folders: plain, .gz, .xz or .zst.")
+        list[Path],
+        typer.Argument(  # without a check: all mistakes are reported at once
+            help="Text files or folders, plain or compressed (.gz, .xz, .zst); - for standard "
+            "input."
+        ),
     ],
     valid: Annotated[
-        list[Path], typer.Option(help="Text to evaluate on, kept apart; may be repeated.")
+        list[Path], typer.Option(help="Separate text to evaluate on; may be repeated.")
     ],
     out: Annotated[Path, typer.Option(help="Folder of the run.")],
     size: Annotated[
-        str | None, typer.Option(help="small, medium or original; small if left out.")
+        str | None, typer.Option(help="small, medium or original.", show_default="small")
     ] = None,
     recipe: Annotated[
-        Path | None, typer.Option(help="Settings, a TOML file such as those in recipes/.")
+        Path | None, typer.Option(help="TOML file with settings, such as those in recipes/.")
     ] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes over the text.")] = None,
+    epochs: Annotated[
+        float | None, typer.Option(help="Passes over the text.", show_default="10")
+    ] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Instead of epochs: how long to train.")
+        float | None, typer.Option(help="Training time in minutes, instead of epochs.")
     ] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="whitespace, english, english-hyphens, characters or chinese; english if left "
-            "out, or with --init-from the model's own."
+            help=f"How to split text: {', '.join(TOKENIZERS)}.",
+            show_default=f"that of --init-from, or {DEFAULT_TOKENIZER}",
         ),
     ] = None,
     tokenized: TokenizedOption = False,
-    vocabulary_size: Annotated[int | None, typer.Option(help="Most words of the softmax.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same run.")] = None,
+    vocabulary_size: Annotated[
+        int | None, typer.Option(help="Maximum size of the vocabulary.", show_default="100000")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed gives the same run.", show_default="0")
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="Any setting of a recipe, as optimizer.learning_rate=0.001; see docs/train.md.",
+            help="Any setting of a recipe, such as optimizer.learning_rate=0.001; see "
+            "docs/train.md. May be repeated.",
         ),
     ] = None,
     init_from: Annotated[
-        str | None, typer.Option(help="Go on from a model: folder, ZIP archive or name.")
+        str | None, typer.Option(help="Model to start from: a folder, ZIP archive or name.")
     ] = None,
     new_vocabulary: Annotated[
         bool,
-        typer.Option("--new-vocabulary", help="With --init-from: predict this text's own words."),
+        typer.Option(
+            "--new-vocabulary", help="With --init-from: use the vocabulary of the text instead."
+        ),
     ] = False,
     vocabulary: Annotated[
         Path | None,
-        typer.Option(help="The words to predict, one a line, instead of the text's own."),
+        typer.Option(
+            help="Vocabulary file, one word per line.", show_default="frequent words of the text"
+        ),
     ] = None,
     resume: Annotated[
         bool,
         typer.Option(
             "--resume",
-            help="Continue a run that was stopped; settings of optimizer and training may change.",
+            help="Continue a stopped run; only settings of optimizer and training may change.",
         ),
     ] = False,
     data: Annotated[
-        Path | None, typer.Option(help="Where to keep the text as numbers; RUN/data if left out.")
+        Path | None,
+        typer.Option(help="Where to keep the prepared text.", show_default="OUT/data"),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option(help="Processes that tokenise; all processors if left out.")
+        int | None,
+        typer.Option(help="Number of processes that tokenise.", show_default="one per core"),
     ] = None,
     device: DeviceOption = None,
 ) -> None:
-    """Train a biLM on text of your own.
+    """Train a biLM on your own text.
 
-    The folder of the run holds settings, vocabulary, metrics, a checkpoint to resume from, and
-    under best/ the model, ready for every other command. Ctrl-C saves and leaves.
+    The run folder contains settings, vocabulary, metrics, a checkpoint to resume from and, in
+    best/, the model, ready for all other commands. Ctrl-C saves and stops.
     """
     from elmokit.cli import recipe_options as given
-    from elmokit.config import Mistakes
     from elmokit.pretrain.recipe import Recipe
     from elmokit.pretrain.run.folder import RunFolder
+    from elmokit.pretrain.run.paths import RunPaths
     from elmokit.pretrain.start import pretrain as run
+    from elmokit.settings import Mistakes
 
     options: dict[str, dict[str, Any]] = {
         "text": {
             "tokenizer": tokenizer,
             "tokenized": tokenized or None,
             "vocabulary_size": vocabulary_size,
+            "new_vocabulary": new_vocabulary or None,
         },
         "training": {"epochs": epochs, "minutes": minutes, "seed": seed},
     }
     mistakes, settings = Mistakes(), None
     in_file: dict[str, Any] = {}
-    in_line: dict[str, Any] = {}
     with mistakes.noted():
         in_file = given.from_file(recipe, size)
-    with mistakes.noted():
-        in_line = given.from_line(setting or [], options)
+    in_line = given.from_line(setting or [], options, mistakes)
     if epochs is not None and minutes is not None:
-        mistakes.found.append("give --epochs or --minutes, not both; either ends the run")
+        mistakes.found.append("--epochs and --minutes cannot be combined; leave out one of them")
     if init_from is not None:
         with mistakes.noted():
             given.check_sizes(in_file, in_line, recipe)
+    values = given.merged(in_file, in_line)
     with mistakes.noted():
-        # what is resumed is compared with what it was, and its model may be gone
-        own_words = None if new_vocabulary or resume else init_from
-        given.check_words(in_line, vocabulary, own_words)
+        # the run that is resumed checks this itself, and its model may be gone
+        model = None if resume or given.wants_new_vocabulary(values) else init_from
+        given.check_words(in_line, vocabulary, model)
     with mistakes.noted():
-        values = given.merged(in_file, in_line)
         settings = RunFolder(out).recipe().changed(values) if resume else Recipe.from_dict(values)
     mistakes.report()
+    paths = RunPaths(text, valid, out, data, init_from, vocabulary)
     run(
-        text,
-        valid,
-        out,
         settings,
+        paths,
         resume=resume,
-        init_from=init_from,
-        new_vocabulary=new_vocabulary,
-        vocabulary=vocabulary,
-        data=data,
         device=device,
         processes=processes,
+        say=lambda line: say(in_flags(line, sys.argv[1:])),
     )

@@ -1,1 +1,1 @@
-"""From a pile of text to a biLM."""
+"""Pretraining: from text to a biLM."""

@@ -1,4 +1,4 @@
-"""The processes that train together, as torchrun starts them, and what they tell each other."""
+"""The processes that train together, as torchrun starts them, and how they communicate."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ class Process:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the one that writes and speaks."""
+        """Whether this process writes files and reports progress."""
         return self.rank == 0
 
     def wait(self) -> None:
-        """Until all processes have come here."""
+        """Wait until all processes get here."""
         if self.size > 1:
             dist.barrier()
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum over all processes, in place."""
+        """Sum over all processes, in place."""
         if self.size > 1:
             dist.all_reduce(values)
         return values
 
     def from_first(self, values: Tensor) -> Tensor:
-        """Numbers on the CPU as the first process has them; no GPU is waited for."""
+        """Return the first process's values, given on the CPU; does not wait for a GPU."""
         if self.size > 1:
             dist.broadcast(values, 0)
         return values
 
     def gather(self, own: Any) -> list[Any]:
-        """What each process has, for the first one."""
+        """Return the objects of all processes, in the first process."""
         found: list[Any] = [own] * self.size
         if self.size > 1:
             dist.gather_object(own, found if self.is_first else None)
@@ -57,8 +57,8 @@ class Process:
 
 @contextmanager
 def joined(device: str | None) -> Iterator[Process]:
-    """This process, joined with the others that torchrun started, if it did."""
-    # batches differ in size, and memory that cannot grow would be asked for anew again and again
+    """Join the other processes if torchrun started several."""
+    # batches differ in size; without this, the allocator would reserve memory again and again
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     size = _number("WORLD_SIZE", 1)
     if size <= 1:
@@ -67,8 +67,8 @@ def joined(device: str | None) -> Iterator[Process]:
     needed = ("RANK", "MASTER_ADDR", "MASTER_PORT")
     if missing := [name for name in needed if not os.environ.get(name)]:
         raise InputError(
-            f"the environment has WORLD_SIZE={size}, but not {' and '.join(missing)}; start all "
-            "processes by torchrun, or unset WORLD_SIZE to train in one"
+            f"the environment sets WORLD_SIZE={size}, but not {' and '.join(missing)}; start all "
+            "processes with torchrun, or unset WORLD_SIZE to train in one process"
         )
     rank, local = _number("RANK", 0), _number("LOCAL_RANK", 0)
     chosen = choose_device(device)
@@ -76,12 +76,13 @@ def joined(device: str | None) -> Iterator[Process]:
     if chosen.type == "cuda":
         if local >= torch.cuda.device_count():
             raise InputError(
-                f"process {local} of this machine has no GPU of its own, as there are only "
-                f"{torch.cuda.device_count()}; start that many by --nproc-per-node"
+                f"process {local} of this machine has no GPU of its own: only "
+                f"{torch.cuda.device_count()} available; start that many with torchrun "
+                "--nproc-per-node"
             )
         chosen = torch.device("cuda", local)
         torch.cuda.set_device(chosen)
-        backend = "cpu:gloo,cuda:nccl"  # what is on the CPU is told without waiting for the GPU
+        backend = "cpu:gloo,cuda:nccl"  # CPU tensors are sent without waiting for the GPU
     dist.init_process_group(backend, timeout=datetime.timedelta(hours=2))
     try:
         yield Process(rank, size, chosen)
@@ -90,8 +91,8 @@ def joined(device: str | None) -> Iterator[Process]:
 
 
 def _number(name: str, default: int) -> int:
-    """A number that torchrun puts into the environment."""
+    """Read a number that torchrun puts into the environment."""
     value = os.environ.get(name) or str(default)
     if not value.isdecimal():
-        raise InputError(f"the environment has {name}={value}, where a number was expected")
+        raise InputError(f"the environment sets {name}={value}; expected a number")
     return int(value)

@@ -1,4 +1,4 @@
-"""Going on with a model: its softmax as it is, or one for other words."""
+"""Starting from a model: keeps its softmax, or makes one for another vocabulary."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from elmokit.errors import ConfigError
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.words import encode_words
-from elmokit.pretrain.recipe import SoftmaxSettings
+from elmokit.pretrain.recipe_sections import SoftmaxSettings
 
 
 def check_softmax(config: ModelConfig, softmax: SoftmaxSettings) -> None:
-    """Raise where a model's own softmax is to be trained as one of another kind."""
+    """Raise if a model's own softmax cannot be trained with these settings."""
     adaptive = bool(config.softmax_cutoffs)
     if adaptive != (softmax.kind == "adaptive"):
         raise ConfigError(
-            f"the model has {'an adaptive' if adaptive else 'a full'} softmax, which "
-            f"softmax.kind={softmax.kind} cannot go on with; choose another kind, or "
-            "--new-vocabulary"
+            f"the model has {'an adaptive' if adaptive else 'a full'} softmax, which cannot be "
+            f"trained with softmax.kind={softmax.kind}; choose another kind, or set "
+            "text.new_vocabulary=true"
         )
 
 
 def cutoffs(softmax: SoftmaxSettings, size: int) -> tuple[int, ...]:
-    """Where the clusters of an adaptive softmax begin; none for another."""
+    """Return the first row of each cluster of an adaptive softmax; empty for another kind."""
     if softmax.kind != "adaptive":
         return ()
     return tuple(c for c in softmax.cutoffs if c < size - 1) or (size // 2,)
 
 
 def with_words(model: Checkpoint, words: list[str], softmax: SoftmaxSettings) -> Checkpoint:
-    """A model that predicts other words, by rows kept and guessed if both softmaxes are full."""
+    """Return a model with another vocabulary; between full softmaxes, rows are carried over."""
     clusters = cutoffs(softmax, len(words))
     config = replace(model.config, vocabulary_size=len(words), softmax_cutoffs=clusters)
     tensors = {k: v for k, v in model.tensors.items() if not k.startswith(SOFTMAX)}
@@ -48,9 +48,10 @@ def with_words(model: Checkpoint, words: list[str], softmax: SoftmaxSettings) ->
 
 @torch.no_grad()
 def new_softmax(model: Checkpoint, words: Sequence[str], changed: Checkpoint) -> dict[str, Tensor]:
-    """Rows for a new vocabulary: those of shared words kept, the others guessed from characters.
+    """Return softmax rows for a new vocabulary.
 
-    The guess is the linear map from token vectors to rows that fits the shared words best.
+    Shared words keep their rows. Rows of other words are predicted from their token vectors by the
+    linear map that fits the shared words best.
     """
     assert model.vocabulary is not None
     width = model.config.context.projection_dim
@@ -77,4 +78,4 @@ def token_vectors(model: Checkpoint, words: Sequence[str]) -> Tensor:
         bilm = BiLM(model.config)
     own = {k: v.float() for k, v in model.tensors.items() if not k.startswith(SOFTMAX)}
     bilm.load_state_dict(own, assign=True)
-    return encode_words(bilm.token_encoder, model.alphabet(), words)
+    return encode_words(bilm.token_encoder, model.alphabet(), words)[1:]

@@ -1,1 +1,1 @@
-"""Text files to shards of word numbers to training batches."""
+"""Text for training: preparation, vocabulary, batches and tensors."""

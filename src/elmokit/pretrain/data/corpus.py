@@ -1,4 +1,4 @@
-"""A prepared corpus: numbers on disk, read as they are needed."""
+"""A prepared corpus: token numbers on disk, read on demand."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Codes = npt.NDArray[np.int32]
 
 
 class Corpus:
-    """Sentences of a corpus as numbers of its words, the most frequent word being 0.
+    """Sentences as word numbers; the most frequent word is number 0.
 
     Args:
-        folder: What :func:`elmokit.pretrain.data.prepare.prepare` wrote.
+        folder: Written by :func:`elmokit.pretrain.data.prepare.prepare`.
     """
 
     FILES = (
@@ -37,19 +37,20 @@ class Corpus:
             about = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
             self.n_tokens, self.n_words = int(about["tokens"]), int(about["distinct_words"])
             self.digest = str(about["digest"])
-            """What tells this text from any other; made when the text was prepared."""
+            """Checksum of the text, computed when it was prepared."""
             self.counts: Numbers = np.load(folder / "counts.npy")
             self.lengths: Codes = np.load(folder / "lengths.npy")
             self.documents: Numbers = np.load(folder / "documents.npy")
             self.tokens: Codes = np.memmap(folder / "tokens.bin", np.int32, "r")
         except (OSError, ValueError, KeyError, EOFError) as error:
             raise FormatError(
-                f"{folder} is not a whole prepared corpus ({error}); delete it, and it is made anew"
+                f"{folder} is not a complete prepared corpus ({error}); delete it to prepare it "
+                "again"
             ) from error
         if len(self.tokens) != self.n_tokens or int(self.lengths.sum()) != self.n_tokens:
             raise FormatError(
                 f"the corpus in {folder} is damaged: {len(self.tokens):,} tokens instead of "
-                f"{self.n_tokens:,}; delete it, and it is made anew"
+                f"{self.n_tokens:,}; delete it to prepare it again"
             )
 
     def __len__(self) -> int:
@@ -57,10 +58,10 @@ class Corpus:
 
     @cached_property
     def words(self) -> list[str]:
-        """Every word, by its number."""
+        """All words, by number."""
         return (self.folder / "words.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
     @cached_property
     def starts(self) -> Numbers:
-        """Where each sentence begins among all tokens."""
+        """Position of each sentence's first token."""
         return np.cumsum(self.lengths, dtype=np.int64) - self.lengths

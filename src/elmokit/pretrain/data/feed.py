@@ -1,4 +1,4 @@
-"""From the numbers of a corpus to the tensors a model is trained on."""
+"""Turns batches of a corpus into the tensors that a model trains on."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from torch.utils.data import DataLoader, Dataset
 from elmokit.devices import to_device
 from elmokit.formats.checkpoint import Checkpoint
 from elmokit.pretrain.data.corpus import Corpus
+from elmokit.pretrain.data.negatives import Negatives
 from elmokit.pretrain.data.recasing import OtherCases, in_other_cases
 from elmokit.pretrain.data.target_words import code_words, target_rows
 from elmokit.pretrain.data.training_batches import Batches, TrainingBatch
-from elmokit.pretrain.objective.losses import Negatives
-from elmokit.pretrain.recipe import SoftmaxSettings
+from elmokit.pretrain.recipe_sections import SoftmaxSettings
 from elmokit.text.characters import Alphabet
 from elmokit.text.vocabulary import Vocabulary
 
@@ -75,21 +75,21 @@ class WordTable:
 
 @dataclass
 class ModelBatch:
-    """A batch as a model takes it; all its numbers are one tensor, so that they travel at once."""
+    """A batch as the model takes it; all numbers are in one tensor, copied to the GPU at once."""
 
     numbers: Tensor
-    """W distinct words read, 2 · N inputs, 2 · N targets, 2 · S words drawn."""
+    """W distinct input words, 2 · N inputs, 2 · N targets, 2 · S sampled words."""
     n_words: int
     groups: list[tuple[int, int]]
-    """(end, columns) of words that go through the CNN together."""
+    """(end, columns) of each group of words that goes through the CNN together."""
     lengths: Tensor
-    """Steps (B,) of each row, always on the CPU; N is their sum."""
+    """Length (B,) of each row, always on the CPU; N is their sum."""
     tries: list[int]
-    """By direction, how often was drawn until there were S different words; none if full."""
+    """Draws it took to sample S distinct words, by direction; empty without sampling."""
     total: int
-    """Tokens a direction predicts, on all machines together."""
+    """Tokens that a direction predicts, summed over all processes."""
     carried: bool
-    """Whether rows go on where those of the batch before ended."""
+    """Whether rows continue those of the previous batch."""
 
     @property
     def words(self) -> Tensor:
@@ -98,17 +98,17 @@ class ModelBatch:
 
     @property
     def inputs(self) -> Tensor:
-        """Which of the words (2, N) is read, by direction."""
+        """Index (2, N) into the words, of each input by direction."""
         return self._rows(0)
 
     @property
     def targets(self) -> Tensor:
-        """Rows (2, N) of the softmax to be predicted."""
+        """Rows (2, N) of the softmax to predict."""
         return self._rows(1)
 
     @property
     def drawn(self) -> Tensor:
-        """Rows (2, S) of the softmax that stand for all others."""
+        """Sampled rows (2, S) of the softmax, by direction."""
         return self.numbers[self.n_words + 4 * self._n :].view(2, -1)
 
     def _rows(self, number: int) -> Tensor:
@@ -120,25 +120,25 @@ class ModelBatch:
         return int(self.lengths.sum())
 
     def pin_memory(self) -> ModelBatch:
-        """The same where a GPU can fetch it from; called by the loader."""
+        """Return the batch in pinned memory; the DataLoader calls this."""
         return replace(self, numbers=self.numbers.pin_memory())
 
     def to(self, device: torch.device) -> ModelBatch:
-        """The same where it will be computed."""
+        """Return the batch on a device."""
         return replace(self, numbers=to_device(self.numbers, device).long())
 
 
 class Feed:
-    """What a corpus gives a model.
+    """Makes the batches of a corpus for a model.
 
     Args:
         corpus: The text.
         plan: Its batches.
-        base: The model's alphabet and vocabulary.
-        softmax: How the words are predicted.
-        seed: Decides which words are drawn, and which sentences are read in another case.
-        device: Where the model is.
-        recased: The share of these.
+        base: Provides the model's alphabet and vocabulary.
+        softmax: How words are predicted.
+        seed: Decides which words are sampled and which sentences are read in another case.
+        device: The model's device.
+        recased: Fraction of sentences to read in another case.
     """
 
     def __init__(
@@ -159,21 +159,21 @@ class Feed:
             words, cases = in_other_cases(words)
             self._cases = OtherCases(cases, recased, plan.n_sentences, seed)
         self.table = WordTable(words, alphabet, encoder.max_characters, encoder.widest, device)
-        """The characters of its words."""
+        """Characters of all input words."""
         self.targets = target_rows(corpus, vocabulary)
-        """By code, the row of the softmax."""
+        """Row of the softmax, by code."""
         self.unknown = vocabulary.index(Vocabulary.unknown)
-        """The row that stands for words the vocabulary lacks."""
+        """Row of the softmax for unknown words."""
         self.corpus, self.plan, self.device, self._seed = corpus, plan, device, seed
         self._negatives = None
         if softmax.kind == "sampled":
             self._negatives = Negatives(len(vocabulary), softmax.samples)
 
     def batches(self, epoch: int, first: int, step: int) -> Generator[ModelBatch, None, None]:
-        """The batches of an epoch from a certain one on, which belongs to a certain step.
+        """Yield the batches of an epoch, starting with number ``first``, which belongs to a step.
 
-        They are made by other processes where the model is on a GPU: a thread would keep this one
-        from launching the GPU's work.
+        If the model is on a GPU, other processes make them: a thread would keep this process from
+        launching work on the GPU.
         """
         plan = range(first, self.plan.n_batches(epoch))
         workers = _workers() if self.device.type == "cuda" else 0
@@ -186,15 +186,15 @@ class Feed:
             multiprocessing_context="fork" if workers else None,
             prefetch_factor=4 if workers else None,
             pin_memory=workers > 0,
-            generator=torch.Generator(),  # the common one would differ after a resume
+            generator=torch.Generator(),  # the global one would differ after resuming
         )
         for batch in loader:
             yield batch.to(self.device)
 
     def make(self, batch: TrainingBatch, step: int | None) -> ModelBatch:
-        """A batch, on the CPU, with what is drawn for a step of training.
+        """Return a batch on the CPU, with the random choices of a training step.
 
-        With None nothing is drawn, and no sentence is read in another case.
+        With step None, no words are sampled and no sentence is read in another case.
         """
         read = batch.inputs
         if self._cases is not None and step is not None:
@@ -225,7 +225,7 @@ class Feed:
 
 
 class _Made(Dataset[ModelBatch]):
-    """The batches of an epoch by number."""
+    """The batches of an epoch, by number."""
 
     def __init__(self, feed: Feed, epoch: int, offset: int) -> None:
         self._feed, self._epoch, self._offset = feed, epoch, offset
@@ -235,13 +235,13 @@ class _Made(Dataset[ModelBatch]):
 
 
 def _workers() -> int:
-    """Processes that make batches: a quarter of the processors, where processes can be forked."""
+    """Number of processes that make batches: up to 4, a quarter of the cores; 0 without fork."""
     if "fork" not in multiprocessing.get_all_start_methods():
         return 0
     return min(4, (os.cpu_count() or 1) // 4)
 
 
 def _leave_signals(number: int) -> None:
-    """Ctrl-C reaches the whole group; the process that trains decides what it means."""
+    """Ignore Ctrl-C, which reaches the whole process group; the training process handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

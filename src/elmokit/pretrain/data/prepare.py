@@ -1,7 +1,7 @@
-"""Text files to numbers on disk: every word counted, every token a number.
+"""Prepares text files for training: counts the words and stores every token as a number.
 
-Words are tokenised by several processes, in pieces of some megabytes; one process numbers the words
-in the order they come and writes, and at the end all are numbered anew by how often they occur.
+Several processes tokenise pieces of a few megabytes. One process numbers the words in the order
+they first occur and writes the tokens. At the end, words are renumbered by frequency.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ import numpy.typing as npt
 
 from elmokit.errors import InputError
 from elmokit.io.atomic import new_folder
-from elmokit.io.lines import find_files, read_lines
+from elmokit.io.lines import STANDARD_INPUT, find_files, read_lines, total_bytes
 from elmokit.io.progress import DelayedProgress
 from elmokit.pretrain.data.corpus import Corpus
 from elmokit.text.sentences import split_sentences
-from elmokit.text.tokenizers import get_tokenizer
+from elmokit.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 
-_VERSION = 2  # of the files; another one is prepared anew
-_PIECE = 2 << 20  # characters tokenised by a process at once
+_VERSION = 2  # of the file format; text in another version is prepared again
+_PIECE = 2 << 20  # characters that a process tokenises at once
 
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How text is to be read."""
+    """How to read text."""
 
-    tokenizer: str = "english"
-    """A name of elmokit.text.tokenizers."""
+    tokenizer: str = DEFAULT_TOKENIZER
+    """A name from elmokit.text.tokenizers."""
     tokenized: bool = False
-    """Whether each line is one sentence, its tokens apart by white space; else lines are
-    paragraphs, to be split into sentences and tokens. A blank line ends a document."""
+    """Whether each line is one sentence with tokens separated by white space. Otherwise lines are
+    paragraphs, and are split into sentences and tokens. A blank line ends a document."""
 
 
 @dataclass
@@ -50,13 +50,13 @@ class _Piece:
     """Some tokenised text."""
 
     words: list[str]
-    """Distinct words, in the order they come."""
+    """Distinct words in order of first occurrence."""
     tokens: npt.NDArray[np.int32]
-    """Which of them each token is."""
+    """Index into the words, for each token."""
     lengths: npt.NDArray[np.int32]
-    """Tokens of each sentence."""
+    """Number of tokens of each sentence."""
     documents: list[int]
-    """Sentences before which a new document begins."""
+    """First sentence of each document."""
 
 
 def prepare(
@@ -66,36 +66,36 @@ def prepare(
     processes: int | None = None,
     name: str = "text",
 ) -> Corpus:
-    """Text files as a corpus on disk; one that is there already is used if nothing changed.
+    """Prepare text files as a corpus on disk, or reuse the existing one if nothing changed.
 
     Args:
-        paths: Files and folders.
-        folder: Where the corpus goes.
+        paths: Files and folders, or ``-`` for standard input.
+        folder: Where to write the corpus.
         options: How to read the text.
-        processes: How many tokenise; None for as many as there are processors.
-        name: What the user knows the text as, should it be empty.
+        processes: Number of processes that tokenise; None uses one per core.
+        name: What to call the text in an error message.
     """
     files = find_files(paths)
     fingerprint = _fingerprint(files, options)
     if (known := _known(folder, fingerprint)) is not None:
         return known
-    get_tokenizer(options.tokenizer)  # a wrong name is better found out before a pool is started
+    get_tokenizer(options.tokenizer)  # reports a wrong name before any process is started
     folder.parent.mkdir(parents=True, exist_ok=True)
     with new_folder(folder, overwrite=True, own_names=Corpus.FILES) as new:
         if not _write(files, new, options, processes or os.cpu_count() or 1, fingerprint):
             named = ", ".join(map(str, files[:3])) + (", …" if len(files) > 3 else "")
-            raise InputError(f"the {name} is empty: there is no word in {named}; give other files")
+            raise InputError(f"the {name} is empty: no words in {named}; use other files")
     return Corpus(folder)
 
 
 def _write(
-    files: list[Path], folder: Path, options: TextOptions, processes: int, fingerprint: str
+    files: list[Path], folder: Path, options: TextOptions, processes: int, fingerprint: str | None
 ) -> bool:
-    """The files of a corpus; whether there is a word in it at all."""
+    """Write the files of a corpus; return False if the text has no words."""
     number: dict[str, int] = {}
     counts = np.zeros(1 << 16, np.int64)
     lengths, documents, n_sentences = [], [], 0
-    size = sum(path.stat().st_size for path in files)
+    size = total_bytes(files)
     with (
         (folder / "tokens.new").open("wb") as file,
         DelayedProgress("reading text", size, "bytes") as bar,
@@ -108,7 +108,7 @@ def _write(
             )
             while len(number) > len(counts):
                 counts = np.concatenate([counts, np.zeros_like(counts)])
-            # a piece has each of its words in one place only, so that this adds up
+            # the words of a piece are distinct, so no row occurs twice
             counts[rows] += np.bincount(piece.tokens, minlength=len(rows))
             file.write(rows[piece.tokens].tobytes())
             documents += [n_sentences + first for first in piece.documents]
@@ -118,11 +118,11 @@ def _write(
     if not len(counts):
         return False
     words = list(number)
-    # most frequent first; among equals, by the alphabet, so that the order of files is no matter
+    # most frequent first, ties in alphabetical order, which does not depend on the order of files
     order = np.lexsort((np.array(words, object).argsort().argsort(), -counts))
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    digest = hashlib.sha256()  # of everything, as the same words in another order are another text
+    digest = hashlib.sha256()  # of all files: the same words in another order are another text
     _renumber(folder / "tokens.new", folder / "tokens.bin", place, digest)
     (folder / "words.txt").write_text(
         "".join(words[i] + "\n" for i in order.tolist()), encoding="utf-8", newline="\n"
@@ -150,7 +150,7 @@ def _write(
 def _renumber(
     source: Path, target: Path, place: npt.NDArray[np.int32], digest: hashlib._Hash
 ) -> None:
-    """All tokens by the places of their words; the digest is told them too."""
+    """Write all tokens with new numbers, and update the digest with them."""
     with source.open("rb") as old, target.open("wb") as new:
         while data := old.read(1 << 26):
             numbers = place[np.frombuffer(data, np.int32)].tobytes()
@@ -160,14 +160,17 @@ def _renumber(
 
 
 def _tokenise(
-    pieces: Iterator[tuple[list[str], bool]], options: TextOptions, processes: int, size: int
+    pieces: Iterator[tuple[list[str], bool]],
+    options: TextOptions,
+    processes: int,
+    size: int | None,
 ) -> Iterator[_Piece]:
-    """Tokenised pieces in the order of the text, by several processes if that is worth it."""
-    if processes == 1 or size < _PIECE:
+    """Yield tokenised pieces in order; long texts use several processes."""
+    if processes == 1 or (size is not None and size < _PIECE):
         for lines, fresh in pieces:
             yield tokenise_lines(lines, options, fresh)
         return
-    # spawned, not forked: the caller may have threads, which a fork does not survive
+    # spawn, not fork: the caller may have threads
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context) as pool:
         waiting: deque[Future[_Piece]] = deque()
@@ -186,7 +189,7 @@ def _tokenise(
 
 @contextmanager
 def _no_main_module() -> Iterator[None]:
-    """While a process is started: else it would run the caller's script again, unless guarded."""
+    """Keep new processes from running the caller's script, which may lack a main guard."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
@@ -196,7 +199,7 @@ def _no_main_module() -> Iterator[None]:
 
 
 def _pieces(files: list[Path], advance: Callable[[int], None]) -> Iterator[tuple[list[str], bool]]:
-    """Lines in pieces, and whether the first line of each begins a document."""
+    """Yield lines in pieces, and whether the first line of each begins a document."""
     lines: list[str] = []
     n, fresh = 0, True
     for path in files:
@@ -211,12 +214,12 @@ def _pieces(files: list[Path], advance: Callable[[int], None]) -> Iterator[tuple
 
 
 def tokenise_lines(lines: Sequence[str], options: TextOptions, fresh: bool = True) -> _Piece:
-    """The sentences of some lines, as numbers of their distinct words.
+    """Split lines into sentences and tokens, and number the distinct words.
 
     Args:
         lines: A piece of text.
         options: How to read it.
-        fresh: Whether a document begins with it.
+        fresh: Whether it begins a document.
     """
     split = get_tokenizer("whitespace" if options.tokenized else options.tokenizer)
     number: dict[str, int] = {}
@@ -239,13 +242,18 @@ def tokenise_lines(lines: Sequence[str], options: TextOptions, fresh: bool = Tru
     return _Piece(list(number), np.array(tokens, np.int32), np.array(lengths, np.int32), documents)
 
 
-def _fingerprint(files: list[Path], options: TextOptions) -> str:
+def _fingerprint(files: list[Path], options: TextOptions) -> str | None:
+    """Identify unchanged files; None for standard input, which is always read again."""
+    if STANDARD_INPUT in files:
+        return None
     seen = [[str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns] for p in files]
     text = json.dumps([_VERSION, seen, asdict(options)])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _known(folder: Path, fingerprint: str) -> Corpus | None:
+def _known(folder: Path, fingerprint: str | None) -> Corpus | None:
+    if fingerprint is None:
+        return None
     try:
         about = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Which words a model predicts, and how the words of a corpus map to them."""
+"""The vocabulary that a model predicts, and how the words of a corpus map to it."""
 
 from __future__ import annotations
 
@@ -16,33 +16,31 @@ from elmokit.pretrain.data.corpus import Corpus
 from elmokit.pretrain.data.training_batches import FIRST_WORD
 from elmokit.text.vocabulary import Vocabulary
 
-MARKS = (Vocabulary.begin, Vocabulary.end, Vocabulary.unknown)
-
 
 def choose_words(corpus: Corpus, size: int, min_count: int) -> list[str]:
-    """The marks, then the most frequent words of a corpus."""
+    """Return a vocabulary: the marks, then the most frequent words of a corpus."""
     n = int(np.searchsorted(-corpus.counts, -min_count, "right"))
-    words = [word for word in corpus.words[:n] if word not in MARKS]
+    words = [word for word in corpus.words[:n] if word not in Vocabulary.marks]
     if not words:
         raise InputError(
-            f"no word of the text occurs {min_count:,} times, so that there is none to predict; "
-            "choose a lower text.min_count, or give more text"
+            f"no word of the text occurs {min_count:,} times, which leaves the vocabulary empty; "
+            "choose a lower text.min_count, or use more text"
         )
-    return [*MARKS, *words[: size - len(MARKS)]]
+    return [*Vocabulary.marks, *words[: size - len(Vocabulary.marks)]]
 
 
 def code_words(corpus: Corpus, begin: str, end: str) -> list[str]:
-    """What is read, by code: the alphabet's marks, then the words of the corpus."""
+    """Return the input words by code: the alphabet's marks, then the words of the corpus."""
     return [begin, end, *corpus.words]
 
 
 def target_rows(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np.int32]:
-    """By code, the row of the softmax: that of the mark, of the word, or of <UNK>."""
+    """Return the row of the softmax for each code: the mark's, the word's, or that of <UNK>."""
     row = {word: i for i, word in enumerate(vocabulary)}
     unknown = row[Vocabulary.unknown]
     rows = np.full(FIRST_WORD + corpus.n_words, unknown, np.int32)
     rows[:FIRST_WORD] = row[Vocabulary.begin], row[Vocabulary.end]
-    marks = set(MARKS)
+    marks = set(Vocabulary.marks)
     rows[FIRST_WORD:] = [
         unknown if word in marks else row.get(word, unknown) for word in corpus.words
     ]
@@ -50,10 +48,10 @@ def target_rows(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np.int
 
 
 def log_frequencies(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Log of the share of each word (V,) among all that is predicted.
+    """Return the log relative frequency of each word (V,) among all predictions.
 
-    Both directions predict every word, and one of them each mark, once a sentence. A word that
-    never occurs is taken to occur once.
+    Both directions predict every word. Each mark is predicted by one direction, once per sentence.
+    A word that never occurs counts as occurring once.
     """
     counts = np.concatenate([np.full(FIRST_WORD, len(corpus) / 2), corpus.counts])
     rows = target_rows(corpus, vocabulary)
@@ -64,10 +62,10 @@ def log_frequencies(corpus: Corpus, vocabulary: Sequence[str]) -> npt.NDArray[np
 def first_biases(
     config: ModelConfig, corpus: Corpus, vocabulary: Sequence[str]
 ) -> dict[str, Tensor]:
-    """What a new softmax begins with: words as frequent as they are, whatever came before.
+    """Return initial biases of a softmax, which predict each word by its frequency.
 
-    From zero, biases take thousands of steps of Adam's size to get there. Until then the LSTMs'
-    output stands in for them, grows into its clip, and can be stuck there, without gradients.
+    From zero, Adam needs thousands of steps to get there. Until then the LSTM output makes up for
+    the biases, grows until it is clipped, and can get stuck there without gradients.
     """
     logs = torch.from_numpy(log_frequencies(corpus, vocabulary))
     if not config.softmax_cutoffs:

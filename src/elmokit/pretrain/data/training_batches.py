@@ -1,10 +1,10 @@
-"""What a biLM is trained on: batches of a corpus, in an order that a seed decides.
+"""Training batches of a corpus, in an order that a seed decides.
 
-An input is a code: 0 for the mark before a sentence, 1 for the mark behind it, and 2 more than the
-number of a word in the corpus. The forward direction reads the mark before the sentence and its
-words, and is to predict the words and the mark behind it; the backward direction the same from the
-other end. Neither reads the mark it is to predict last, as in the originals. Any batch can be made
-by itself, so that a run that was stopped goes on at once, with the same batches.
+Inputs and targets are codes: BEGIN, END, or FIRST_WORD plus the number of a word in the corpus. The
+forward direction reads BEGIN and the words of a sentence, and predicts the words and END. The
+backward direction does the same from the other end. As in the originals, neither reads the mark
+that it predicts last. Any batch can be made on its own, so a resumed run continues with the same
+batches at once.
 """
 
 from __future__ import annotations
@@ -16,70 +16,72 @@ import numpy as np
 
 from elmokit.errors import InputError
 from elmokit.pretrain.data.corpus import Codes, Corpus, Numbers
+from elmokit.pretrain.recipe import Recipe
 
 BEGIN, END, FIRST_WORD = 0, 1, 2
+"""Codes of the marks before and after a sentence, and of word 0 of the corpus."""
 
 
 @dataclass
 class TrainingBatch:
-    """Tokens to read and to predict, without padding: all of step 0, then of step 1, and so on."""
+    """Inputs and targets without padding: all rows at step 0, then all at step 1, and so on."""
 
     inputs: Codes
     """Codes (2, N) that the forward and the backward direction read."""
     targets: Codes
-    """Codes (2, N) that they are to predict."""
+    """Codes (2, N) that they predict."""
     lengths: Numbers
-    """Steps (B,) of each row, longest first; N is their sum."""
+    """Length (B,) of each row, longest first; N is their sum."""
     sentences: Numbers
-    """Number (N,) of the sentence, or piece of one, that each step is of."""
+    """Number (N,) of the sentence, or piece of one, that each step belongs to."""
     epoch: int
-    """The pass over the text it belongs to."""
+    """The pass over the text."""
     total: int
-    """Tokens a direction predicts in this batch, on all machines together."""
+    """Tokens that a direction predicts in this batch, summed over all processes."""
     carried: bool
-    """Whether rows go on where those of the batch before ended."""
+    """Whether rows continue those of the previous batch."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Which part of every batch is this process's."""
+    """The part of every batch that belongs to this process."""
 
     rank: int = 0
     size: int = 1
 
 
 class Batches(Protocol):
-    """The batches of an epoch, by their number."""
+    """The batches of each epoch, by number."""
 
     @property
     def n_sentences(self) -> int:
-        """How many sentences, or pieces of some, have numbers."""
+        """Number of sentences, or pieces of sentences."""
         ...
 
     def n_batches(self, epoch: int) -> int:
-        """How many there are."""
+        """Return the number of batches in an epoch."""
         ...
 
     def batch(self, epoch: int, number: int) -> TrainingBatch:
-        """One of them."""
+        """Return one batch."""
         ...
 
 
 class SentenceBatches:
-    """Sentences alone, each from a fresh state: what a model sees when it is used.
+    """Batches of single sentences, each from a fresh state, as in inference.
 
-    Sentences are shuffled, sorted by length within groups of many, cut into batches, and these are
-    shuffled. What is in a batch does not depend on how many processes share it.
+    Sentences are shuffled, sorted by length within large groups, and cut into batches, which are
+    shuffled too. The content of a batch does not depend on the number of processes.
 
     Args:
-        corpus: What to train on.
-        batch_tokens: About how many tokens a batch has.
+        corpus: The text.
+        batch_tokens: Approximate tokens per batch.
         seed: Decides the order.
         max_length: Longer sentences are cut into pieces of this many tokens.
-        share: This process's part.
+        share: The part of this process.
     """
 
-    _GROUP = 100  # batches' sentences sorted by length together
+    _GROUP = 100  # batches per group of sentences sorted by length
 
     def __init__(
         self,
@@ -95,15 +97,15 @@ class SentenceBatches:
         if corpus.n_tokens < batch_tokens:
             raise InputError(
                 f"the text has {corpus.n_tokens:,} tokens, fewer than one batch of "
-                f"{batch_tokens:,}; give more text, or a smaller batch"
+                f"{batch_tokens:,}; use more text, or a smaller batch.tokens"
             )
-        # a batch has three quarters of the tokens asked for at least, but for a sentence more or
-        # less, and a process without a sentence would have nothing to do
+        # a batch has at least three quarters of batch_tokens, give or take a sentence, and every
+        # process needs a sentence
         longest, size = int(self._lengths.max()) + 1, self._share.size
         if size > 1 and 3 * batch_tokens < 4 * size * longest:
             raise InputError(
-                f"a batch of {batch_tokens:,} tokens may hold fewer sentences of up to {longest} "
-                f"tokens than there are processes, {size}; choose batch.tokens of "
+                f"a batch of {batch_tokens:,} tokens may have fewer sentences of up to {longest} "
+                f"tokens than the {size} processes; choose batch.tokens of "
                 f"{-(-4 * size * longest // 3):,} or more, a smaller batch.max_length, or fewer "
                 "processes"
             )
@@ -122,8 +124,8 @@ class SentenceBatches:
         """See :class:`Batches`."""
         which = self._plan(epoch)[number]
         total = int((self._lengths[which] + 1).sum())
-        # every so-manieth, so that all processes have sentences of the same lengths
-        mine = which[self._share.rank :: self._share.size]  # as planned, longest first
+        # every size-th sentence: all processes get similar lengths
+        mine = which[self._share.rank :: self._share.size]  # longest first
         starts, lengths = self._starts[mine], self._lengths[mine]
         steps = np.arange(int(lengths.max()) + 1)[:, None]
         step, row = np.nonzero(steps <= lengths)
@@ -131,7 +133,7 @@ class SentenceBatches:
         return TrainingBatch(inputs, targets, lengths + 1, mine[row], epoch, total, carried=False)
 
     def _plan(self, epoch: int) -> list[Numbers]:
-        planned, batches = self._planned  # at once, as another thread may ask for another epoch
+        planned, batches = self._planned  # read once: another thread may plan another epoch
         if planned != epoch:
             rng = np.random.default_rng([self._seed, epoch])
             order = rng.permutation(len(self._starts))
@@ -140,13 +142,13 @@ class SentenceBatches:
             group = self._GROUP * self._batch_tokens
             edges = np.searchsorted(positions, np.arange(group, positions[-1], group))
             if len(edges) and positions[-1] - positions[edges[-1] - 1] < self._batch_tokens:
-                edges = edges[:-1]  # what is left is less than a batch
+                edges = edges[:-1]  # the rest is less than a batch
             for part in filter(len, np.split(order, edges)):
                 part = part[np.argsort(-self._lengths[part], kind="stable")]
                 ends = np.cumsum(self._lengths[part] + 1)
                 n = max(1, round(int(ends[-1]) / self._batch_tokens))
                 cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n) / n)
-                # a sentence longer than a batch leaves nothing for the next
+                # a sentence longer than a batch leaves the next one empty
                 batches += [b for b in np.split(part, cuts) if len(b)]
             rng.shuffle(batches)
             self._planned = (epoch, batches)
@@ -154,21 +156,21 @@ class SentenceBatches:
 
 
 def one_after_another(corpus: Corpus, batch_tokens: int) -> SentenceBatches:
-    """All sentences, alone and whole, for evaluation; the same sample comes first each time."""
+    """Return batches of whole sentences for evaluation, always in the same order."""
     longest = int(corpus.lengths.max())
     return SentenceBatches(corpus, min(batch_tokens, corpus.n_tokens), 0, longest)
 
 
 class StreamBatches:
-    """Rows of sentence after sentence, cut every so many steps, the state carried on.
+    """Batches of rows in which sentence follows sentence and the state is carried on.
 
     Args:
-        corpus: What to train on.
-        rows: Sentences read side by side.
-        steps: Tokens of each in a batch, through which gradients go back.
+        corpus: The text.
+        rows: Rows per batch.
+        steps: Tokens per row and batch, through which gradients flow back.
         seed: Decides the order.
-        documents: Shuffle whole documents instead of single sentences.
-        share: This process's part.
+        documents: Whether to shuffle whole documents instead of single sentences.
+        share: The part of this process.
     """
 
     def __init__(
@@ -184,15 +186,15 @@ class StreamBatches:
         self._seed, self._documents, self._share = seed, documents, share or Share()
         if rows % self._share.size:
             raise InputError(
-                f"{rows} rows (batch.tokens / batch.steps) cannot be shared out evenly among "
-                f"{self._share.size} processes; choose batch.tokens as a multiple of "
+                f"{rows} rows (batch.tokens / batch.steps) cannot be divided evenly among "
+                f"{self._share.size} processes; choose a batch.tokens that is a multiple of "
                 f"{steps * self._share.size}"
             )
         self._total = corpus.n_tokens + len(corpus)
         if self._total // rows < steps:
             raise InputError(
                 f"the text has {corpus.n_tokens:,} tokens, fewer than one batch of {rows} rows of "
-                f"{steps}; give more text, or a smaller batch"
+                f"{steps} tokens; use more text, or a smaller batch.tokens"
             )
         self._ordered: tuple[int, Numbers, Numbers] | None = None
 
@@ -211,7 +213,7 @@ class StreamBatches:
         rows = self._rows // self._share.size
         first = np.arange(rows) + self._share.rank * rows
         places = first * (self._total // self._rows) + number * self._steps
-        places = places + np.arange(self._steps)[:, None]  # (T, B): step by step
+        places = places + np.arange(self._steps)[:, None]  # (T, B)
         at = np.searchsorted(ends, places.ravel(), "right")
         sentence = order[at]
         lengths = self._corpus.lengths[sentence].astype(np.int64)
@@ -228,7 +230,7 @@ class StreamBatches:
         )
 
     def _order(self, epoch: int) -> tuple[Numbers, Numbers]:
-        """The sentences one after another, and where each ends, its mark included."""
+        """Return the order of the sentences, and where each ends, including its mark."""
         ordered = self._ordered
         if ordered is None or ordered[0] != epoch:
             rng = np.random.default_rng([self._seed, epoch])
@@ -244,8 +246,17 @@ class StreamBatches:
         return ordered[1:]
 
 
+def make_batches(recipe: Recipe, corpus: Corpus, share: Share) -> Batches:
+    """Return the batches that a recipe asks for."""
+    settings, seed = recipe.batch, recipe.training.seed
+    if settings.order == "sentences":
+        return SentenceBatches(corpus, settings.tokens, seed, settings.max_length, share)
+    rows = max(1, settings.tokens // settings.steps)
+    return StreamBatches(corpus, rows, settings.steps, seed, settings.order == "documents", share)
+
+
 def _cut(corpus: Corpus, max_length: int) -> tuple[Numbers, Numbers]:
-    """Starts and lengths of all sentences, long ones in pieces."""
+    """Return starts and lengths of all sentences, with long ones cut into pieces."""
     lengths = corpus.lengths.astype(np.int64)
     pieces = -(-lengths // max_length)
     which = np.repeat(np.arange(len(lengths)), pieces)
@@ -257,7 +268,7 @@ def _cut(corpus: Corpus, max_length: int) -> tuple[Numbers, Numbers]:
 def _both_ways(
     corpus: Corpus, starts: Numbers, lengths: Numbers, offset: Numbers
 ) -> tuple[Codes, Codes]:
-    """Inputs and targets (2, N) at steps of sentences, from either end."""
+    """Return inputs and targets (2, N) at steps of sentences, counted from either end."""
 
     def word(place: Numbers) -> Codes:
         inside = (place >= 0) & (place < lengths)

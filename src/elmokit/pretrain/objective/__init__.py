@@ -1,1 +1,1 @@
-"""The network being trained, its losses, its optimizers and its evaluation."""
+"""The network in training: its losses, optimizers and evaluation."""

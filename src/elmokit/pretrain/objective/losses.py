@@ -1,6 +1,6 @@
-"""How wrong the predictions are: full, sampled and adaptive softmax.
+"""Training losses: full, sampled and adaptive softmax.
 
-Each gives the sum of −log p over some rows, and never holds the logits of all rows at once.
+Each returns the sum of −log p over its rows without ever holding the logits of all rows.
 """
 
 from __future__ import annotations
@@ -9,114 +9,84 @@ import math
 from functools import cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from elmokit.errors import ConfigError
 from elmokit.kernels.gpu import softmax_steps
 from elmokit.nn.softmax import FullSoftmax
 
 _LOGITS = {"cpu": 1 << 22, "cuda": 1 << 29}  # held at a time
-_EVEN = {"cpu": 1, "cuda": 64}  # rows of a product's matrix are a multiple of this
+_EVEN = {"cpu": 1, "cuda": 64}  # pad the rows of a matrix product to a multiple of this
 
 
 def full_loss(softmax: FullSoftmax, h: Tensor, targets: Tensor) -> Tensor:
-    """Σ −log p of targets (N,) for h (N, P), over the whole vocabulary."""
+    """Return Σ −log p of targets (N,) given h (N, P), over the whole vocabulary."""
     return _apply(h, softmax.weight, softmax.bias, targets, None, None)
 
 
 def sampled_loss(
     softmax: FullSoftmax, h: Tensor, targets: Tensor, negatives: Tensor, log_q: Tensor
 ) -> Tensor:
-    """Σ −log p of targets (N,) for h (N, P), among the target and some negatives.
+    """Return Σ −log p of targets (N,) given h (N, P), among the target and sampled negatives.
 
     Args:
-        softmax: Weights and biases of all words.
+        softmax: Weights and biases of the whole vocabulary.
         h: (N, P).
         targets: (N,).
-        negatives: Distinct words (S,); where one is a row's target, it does not count there.
-        log_q: log of how often each word (V,) is expected among the negatives.
+        negatives: Distinct words (S,); a row ignores the one that is its target.
+        log_q: Log of the probability of each word (V,) to be among the negatives.
     """
     return _apply(h, softmax.weight, softmax.bias, targets, negatives, log_q)
 
 
-class Negatives:
-    """Words drawn by rank, so that the k-th most frequent comes about as often as 1 / k.
-
-    Args:
-        vocabulary_size: V; words are sorted by frequency.
-        samples: How many distinct ones to draw, fewer than V.
-    """
-
-    def __init__(self, vocabulary_size: int, samples: int) -> None:
-        if samples >= vocabulary_size:
-            raise ConfigError(f"{samples:,} words cannot be drawn from {vocabulary_size:,}")
-        self._n, self._samples = vocabulary_size, samples
-
-    def draw(self, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], int]:
-        """Distinct words (S,), and how many tries they took."""
-        drawn = np.zeros(0, np.int64)
-        while True:
-            more = rng.random(4 * self._samples)
-            words = np.exp(more * math.log(self._n + 1)).astype(np.int64) - 1
-            drawn = np.concatenate([drawn, words.clip(0, self._n - 1)])
-            found, first = np.unique(drawn, return_index=True)
-            if len(found) >= self._samples:
-                break
-        first = np.sort(first)[: self._samples]
-        return drawn[first], int(first[-1]) + 1
-
-
 def log_expected(vocabulary_size: int, tries: int, device: torch.device) -> Tensor:
-    """Log of the chance of each word (V,) to be among those drawn in so many tries."""
+    """Return the log probability of each word (V,) to be sampled within this many draws."""
     return torch.log(-torch.expm1(tries * _log_missed(vocabulary_size, device))).float()
 
 
 @cache
 def _log_missed(vocabulary_size: int, device: torch.device) -> Tensor:
-    """Log of the chance of each word (V,) not to be drawn in one try."""
+    """Return the log probability of each word (V,) not to be sampled in one draw."""
     rank = torch.arange(vocabulary_size, dtype=torch.float64, device=device)
     return torch.log1p(-torch.log1p(1 / (rank + 1)) / math.log(vocabulary_size + 1))
 
 
 def adaptive_loss(softmax: nn.AdaptiveLogSoftmaxWithLoss, h: Tensor, targets: Tensor) -> Tensor:
-    """Σ −log p of targets (N,) for h (N, P), frequent words first, rare ones in clusters."""
+    """Return Σ −log p of targets (N,) given h (N, P), with rare words in clusters."""
     rows = max(1, _LOGITS[h.device.type] // (2 * softmax.head_size))
     total = h.new_zeros((), dtype=torch.float32)
     for start in range(0, len(h), rows):
         part = slice(start, start + rows)
-        # computed again on the way back, so that logits are not kept
+        # recomputed in the backward pass, to save the memory of the logits
         loss = checkpoint(_adaptive_part, softmax, h[part], targets[part], use_reentrant=False)
         total = total + loss
     return total
 
 
 def _adaptive_part(softmax: nn.AdaptiveLogSoftmaxWithLoss, h: Tensor, targets: Tensor) -> Tensor:
-    # PyTorch's module copies rows of its own dtype into rows of the input's, which differ under
-    # the autocast of a GPU
+    # PyTorch's module copies rows of its own dtype into rows of the input's dtype; these differ
+    # under GPU autocast
     with torch.autocast(h.device.type, enabled=False):
         return -softmax(h.float(), targets).output.sum()
 
 
 def _apply(*arguments: Tensor | None) -> Tensor:
-    gradients = torch.is_grad_enabled()  # which the function itself cannot see
+    gradients = torch.is_grad_enabled()  # always False inside the function itself
     loss: Tensor = _Softmax.apply(*arguments, gradients)  # type: ignore[no-untyped-call]
     return loss
 
 
 def _dtype(h: Tensor) -> torch.dtype:
-    """What products are made in."""
+    """Return the dtype of matrix products."""
     kind = h.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else h.dtype
 
 
 class _Softmax(torch.autograd.Function):
-    """The gradients are made on the way forward, group by group, while the logits are at hand."""
+    """Computes gradients in the forward pass, group by group, while the logits are in memory."""
 
     @staticmethod
     def forward(
@@ -129,7 +99,7 @@ class _Softmax(torch.autograd.Function):
         log_q: Tensor | None,
         needed: bool,
     ) -> Tensor:
-        """Σ of losses (N,), by the whole vocabulary, or by the ids (S,) drawn from it."""
+        """Return the sum of losses (N,), over the whole vocabulary or the sampled ids (S,)."""
         cross_entropy = softmax_steps(h.device).cross_entropy
         dtype = _dtype(h)
         h_, width = h.to(dtype), h.shape[1]
@@ -141,9 +111,9 @@ class _Softmax(torch.autograd.Function):
             own = (h.float() * weight[targets]).sum(-1) + bias[targets] - log_q[targets]
             d_own = torch.empty_like(own)
         n = len(some)
-        # tensor cores want even numbers of rows; those added have no share in anything
+        # tensor cores need row counts that are multiples of _EVEN; padded rows contribute nothing
         some_ = F.pad(some.to(dtype), (0, 0, 0, -n % _EVEN[h.device.type]))
-        # a column of ones gives the bias's gradient along with the weights'
+        # a column of ones yields the gradient of the bias along with that of the weights
         with_one = torch.cat([h_, h_.new_ones(len(h), 1), h_.new_zeros(len(h), 7)], 1)
         total = h.new_zeros((), dtype=torch.float32)
         d_h = torch.empty_like(h_)
@@ -180,6 +150,6 @@ class _Softmax(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of h, weight and bias."""
+        """Return the gradients of h, weight and bias."""
         d_h, d_weight, d_bias = (g * scale.to(g.dtype) for g in ctx.saved_tensors)
         return d_h, d_weight, d_bias, None, None, None, None

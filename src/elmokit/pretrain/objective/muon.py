@@ -1,9 +1,11 @@
-"""Muon (Jordan et al., 2024): matrices follow their momentum, all its directions made as strong.
+"""Muon (Jordan et al., 2024): momentum whose update has equal strength in all directions.
 
-A gradient of a matrix is strong in few directions, which many steps repeat; the others, in which
-rarer things are learned, hardly move. Here the momentum's singular values are all brought to about
-one before the step. PyTorch has a Muon of its own from version 2.9 on, which rounds to bfloat16 on
-a CPU too, and cannot leave out a step without waiting for the GPU.
+The gradient of a matrix is strong in few directions, which repeat over many steps. The other
+directions, in which rarer things are learned, hardly move. Muon therefore sets all singular values
+of the momentum to about one before each step.
+
+PyTorch has its own Muon since version 2.9. It rounds to bfloat16 on a CPU too, and it cannot skip a
+step without waiting for the GPU, so this one is used instead.
 """
 
 from __future__ import annotations
@@ -16,21 +18,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_POLYNOMIAL = (3.4445, -4.7750, 2.0315)  # of x, x³ and x⁵; steepest at 0, and near 1 from there on
+_POLYNOMIAL = (3.4445, -4.7750, 2.0315)  # of x, x³ and x⁵: steep at 0, then close to 1
 _ROUNDS = 5
-_SIZE = 0.2  # of a change, as root mean square: about what AdamW's are at the same rate
+_SIZE = 0.2  # root mean square of an update, about that of AdamW at the same rate
 
 
 class Muon(torch.optim.Optimizer):
-    """Changes of matrices with singular values of about one.
+    """Optimizer whose updates of a matrix have singular values of about one.
 
-    A step changes nothing where ``found_inf``, as fused optimizers of PyTorch have it, is 1.
+    A step changes nothing if ``found_inf`` is 1, as for the fused optimizers of PyTorch.
 
     Args:
-        matrices: What to change.
+        matrices: The parameters.
         learning_rate: As for AdamW.
-        momentum: Share of the momentum that is kept at each step.
-        weight_decay: Pull towards zero.
+        momentum: Fraction of the momentum kept at each step.
+        weight_decay: As for AdamW.
     """
 
     found_inf: Tensor | None = None
@@ -47,7 +49,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
-        """Follow the gradients of all matrices that have one."""
+        """Update all matrices that have a gradient."""
         for group in self.param_groups:
             alike = defaultdict(list)
             for matrix in group["params"]:
@@ -57,7 +59,7 @@ class Muon(torch.optim.Optimizer):
                 self._change(matrices, group)
 
     def _change(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
-        """One step of matrices (R, C) of the same shape."""
+        """Update matrices (R, C) of the same shape."""
         taken = 1.0 if self.found_inf is None else 1.0 - self.found_inf
         ahead = []
         for matrix in matrices:
@@ -66,10 +68,10 @@ class Muon(torch.optim.Optimizer):
                 known["momentum"] = torch.zeros_like(matrix)
             momentum, gradient = known["momentum"], matrix.grad
             assert gradient is not None
-            if self.found_inf is not None:  # not by multiplication, as it may not be finite
+            if self.found_inf is not None:  # not by multiplication: it may not be finite
                 gradient = torch.where(self.found_inf.bool(), momentum, gradient)
             momentum.lerp_(gradient, 1 - group["momentum"])
-            ahead.append(gradient.lerp(momentum, group["momentum"]))  # Nesterov's: one step on
+            ahead.append(gradient.lerp(momentum, group["momentum"]))  # Nesterov momentum
         rate = group["lr"] * taken
         for matrix, change in zip(matrices, orthogonal(torch.stack(ahead)), strict=True):
             matrix.mul_(1 - rate * group["weight_decay"])
@@ -77,10 +79,10 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """Matrices (N, R, C) with the same singular vectors, and singular values of about one.
+    """Return matrices (N, R, C) with the same singular vectors and singular values of about one.
 
-    By products alone, as Newton and Schulz found, in bfloat16 on a GPU: values above 1/650 of a
-    matrix's norm become about 0.68 to 1.21, lower ones come out smaller, and zeros stay zeros.
+    This is a Newton-Schulz iteration, in bfloat16 on a GPU. Singular values above 1/650 of a
+    matrix's norm become 0.68 to 1.21, lower ones come out smaller, and zeros stay zero.
     """
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices

@@ -1,4 +1,4 @@
-"""A biLM with its softmax, as it is trained: batches of codes in, losses out."""
+"""The network in training, a biLM with its softmax: batches of codes in, losses out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from elmokit.nn.softmax import AdaptiveSoftmax, make_softmax
 from elmokit.nn.words import encode_ids
 from elmokit.pretrain.data.feed import ModelBatch, WordTable
 from elmokit.pretrain.objective.losses import adaptive_loss, full_loss, log_expected, sampled_loss
-from elmokit.pretrain.recipe import SoftmaxSettings
-from elmokit.pretrain.run.stopwatch import Stopwatch
+from elmokit.pretrain.objective.stopwatch import Stopwatch
+from elmokit.pretrain.recipe_sections import SoftmaxSettings
 
 States = list[tuple[Tensor, Tensor]]
 """For each layer h (R, B, P) and c (R, B, H): what the next batch starts from."""
@@ -26,26 +26,26 @@ class PretrainModel(nn.Module):
     """The biLM and its softmax.
 
     Args:
-        config: Sizes, with those of the vocabulary.
+        config: Sizes, including the vocabulary's.
         softmax: How words are predicted in training.
-        dropout: Share of each layer's input and of the top output set to zero in training.
+        dropout: Dropout rate of each layer's input and of the top output, in training.
     """
 
     def __init__(self, config: ModelConfig, softmax: SoftmaxSettings, dropout: float) -> None:
         super().__init__()
         self.config, self.dropout = config, dropout
         self.sampled = softmax.kind == "sampled"
-        """Whether words that are drawn stand for all, in training."""
+        """Whether training samples words instead of using the whole vocabulary."""
         self.bilm = BiLM(config)
         self.softmax = make_softmax(config)
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """Take over the weights of a checkpoint; a softmax that it lacks stays as it is."""
+        """Load the weights of a checkpoint; softmax weights that it lacks stay as they are."""
         named = {k if k.startswith(SOFTMAX) else f"bilm.{k}": v for k, v in tensors.items()}
         self.load_state_dict(self.state_dict() | named)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights as a checkpoint has them, on the CPU."""
+        """Return the weights by their names in a checkpoint, on the CPU."""
         own = self.bilm.state_dict() | {
             SOFTMAX + k: v for k, v in self.softmax.state_dict().items()
         }
@@ -60,8 +60,8 @@ class PretrainModel(nn.Module):
     ) -> tuple[Tensor, States]:
         """Σ −log p of each direction (2,), and the states after the batch.
 
-        In training by the softmax trained with; in evaluation by the whole one. The watch is told
-        where the time goes, on the way back too.
+        Training uses the softmax of the recipe; evaluation always uses the full one. The stopwatch
+        records the time of each part, backward pass included.
         """
         dropout = self.dropout if self.training else 0.0
         words = self._encode(batch, table)

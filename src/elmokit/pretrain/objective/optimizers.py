@@ -1,4 +1,4 @@
-"""Following the gradients: optimizers, the rate over time, and steps that must not be taken."""
+"""Optimizers, the learning-rate schedule, and steps that are skipped."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.pretrain.objective.muon import Muon
-from elmokit.pretrain.recipe import OptimizerSettings
+from elmokit.pretrain.recipe_sections import OptimizerSettings
 
-_LOWEST = 0.01  # of the highest rate, at the end of a cosine
+_LOWEST = 0.01  # final learning rate of the cosine schedule, relative to the peak
 
 
 def make_optimizers(
     model: nn.Module, settings: OptimizerSettings, rate: float
 ) -> list[torch.optim.Optimizer]:
-    """The optimizers of a model, each of some of its parameters.
+    """Return the optimizers of a model, each for some of its parameters.
 
-    Muon is for matrices between hidden layers: neither embeddings, of which a step changes some
-    rows alone, nor the softmax. Of what is left to AdamW, biases and embeddings are not pulled
-    towards zero.
+    Muon is for matrices between hidden layers: neither for embeddings, of which a step changes only
+    some rows, nor for the softmax. AdamW takes the rest, without weight decay for biases and
+    embeddings.
     """
     if settings.name == "adagrad":
         return [
@@ -38,15 +39,15 @@ def make_optimizers(
         names = [
             name
             for name, p in named.items()
-            if p.dim() == 2 and not _is_embedding(name) and not name.startswith("softmax.")
+            if p.dim() == 2 and not _is_embedding(name) and not name.startswith(SOFTMAX)
         ]
         matrices = [named.pop(name) for name in names]
         optimizers.append(Muon(matrices, rate, settings.momentum, settings.weight_decay))
-    kept_small = [p for name, p in named.items() if p.dim() > 1 and not _is_embedding(name)]
+    decayed = [p for name, p in named.items() if p.dim() > 1 and not _is_embedding(name)]
     others = [p for name, p in named.items() if p.dim() <= 1 or _is_embedding(name)]
     adamw = torch.optim.AdamW(
         [
-            {"params": kept_small, "weight_decay": settings.weight_decay},
+            {"params": decayed, "weight_decay": settings.weight_decay},
             {"params": others, "weight_decay": 0.0},
         ],
         rate,
@@ -63,7 +64,7 @@ def _is_embedding(name: str) -> bool:
 def load_optimizers(
     optimizers: Sequence[torch.optim.Optimizer], states: Sequence[dict[str, Any]]
 ) -> None:
-    """Take over what optimizers remember, but not their settings, which may have been changed."""
+    """Restore the state of optimizers, but not their settings, which may have changed."""
     for optimizer, state in zip(optimizers, states, strict=True):
         for old, new in zip(state["param_groups"], optimizer.param_groups, strict=False):
             old.update({key: value for key, value in new.items() if key != "params"})
@@ -73,15 +74,15 @@ def load_optimizers(
 def rate_at(
     step: int, n_steps: int | None, progress: float, highest: float, settings: OptimizerSettings
 ) -> float:
-    """The learning rate.
+    """Return the learning rate of a step.
 
     Args:
-        step: The step to be taken, from 1.
-        n_steps: Steps of the whole run, where they are known or can be guessed.
-        progress: The share of the run that is done, 0 to 1; by the clock where that ends it. The
-            rate must not rise by the clock, as the first steps take long and are few.
-        highest: Where the rate rises to.
-        settings: How it rises and falls.
+        step: The step about to be taken, from 1.
+        n_steps: Steps of the whole run, if known or estimated.
+        progress: Fraction of the run that is done, 0 to 1, by time if the run has a time limit.
+            Warm-up counts steps instead, because the first few steps take long.
+        highest: The peak learning rate.
+        settings: Warm-up and decay.
     """
     warmup = settings.warmup if n_steps is None else min(settings.warmup, n_steps // 10)
     rate = highest * min(1.0, step / max(1, warmup))
@@ -92,21 +93,21 @@ def rate_at(
 
 
 def clip_gradients(model: nn.Module, max_norm: float) -> Tensor:
-    """Scale all gradients so that their norm is at most this; returns the norm before."""
+    """Scale all gradients to a total norm of at most max_norm; return the norm before."""
     return nn.utils.clip_grad_norm_(
         [p for p in model.parameters() if p.grad is not None], max_norm, foreach=True
     )
 
 
 def take_step(optimizers: Sequence[torch.optim.Optimizer], usable: Tensor) -> None:
-    """Follow the gradients if they are usable.
+    """Take an optimizer step if the gradients are usable.
 
-    On a GPU, Muon and fused optimizers are told, and leave the step out themselves, so that nobody
-    waits; others wait for the answer.
+    On a GPU, Muon and fused optimizers read ``usable`` on the device and skip the step themselves;
+    other optimizers have to wait for the GPU.
     """
     for optimizer in optimizers:
         if usable.is_cuda and (isinstance(optimizer, Muon) or optimizer.defaults.get("fused")):
-            # what GradScaler tells such optimizers: with it at 1, they leave everything as it is
+            # as GradScaler does: with found_inf at 1, these optimizers change nothing
             optimizer.found_inf = (~usable).float()  # type: ignore[attr-defined]
             optimizer.step()
         elif usable:

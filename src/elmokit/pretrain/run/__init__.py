@@ -1,1 +1,1 @@
-"""A training run on disk: settings, metrics, checkpoints, progress."""
+"""A training run on disk: paths, folder, checkpoint, progress and reports."""

@@ -1,13 +1,12 @@
-"""The folder of a run: settings, vocabulary, metrics, checkpoints, and the best model."""
+"""The folder of a run: settings, vocabulary, metrics, checkpoint and best model."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +15,9 @@ import torch
 from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, OutputError
 from elmokit.formats.checkpoint import Checkpoint
-from elmokit.io.atomic import clear_errors
+from elmokit.io.atomic import CONTINUE, clear_errors, new_file
 from elmokit.pretrain.recipe import Recipe
-
-_RESUME = "continue with --resume"
-
-
-@dataclass(frozen=True)
-class Start:
-    """What a run begins with, besides text and settings."""
-
-    init_from: str | None = None
-    """The model gone on with: a name, or an absolute path."""
-    new_vocabulary: bool = False
-    """Whether the words of the text are predicted instead of the model's own."""
-    vocabulary: str | None = None
-    """The file with the words to predict, an absolute path."""
+from elmokit.pretrain.run.paths import Start
 
 
 class RunFolder:
@@ -39,18 +25,18 @@ class RunFolder:
 
     ::
 
-        recipe.json      all settings, and what the run began with
-        data/            the text as numbers
-        vocabulary.txt   the words predicted
+        recipe.json      all settings, and what the run started from
+        data/            the prepared text
+        vocabulary.txt   the vocabulary of the softmax
         model.json       the model's sizes, characters and words
-        metrics.jsonl    a line for every report and evaluation
+        metrics.jsonl    one line per report and evaluation
         events…          the same for TensorBoard
         training.png     losses and perplexities over time
-        last.pt          where --resume goes on
+        last.pt          the checkpoint to resume from
         best/            the model with the lowest perplexity so far, ready to load
 
     Args:
-        path: Where it is, or will be.
+        path: The folder; it need not exist yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -58,7 +44,7 @@ class RunFolder:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the folder holds a run."""
+        """Whether the folder contains a run."""
         return (self.path / "recipe.json").is_file()
 
     @property
@@ -68,16 +54,16 @@ class RunFolder:
 
     @property
     def metrics(self) -> Path:
-        """A line of JSON for every report and evaluation."""
+        """One line of JSON per report and evaluation."""
         return self.path / "metrics.jsonl"
 
     @property
     def checkpoint(self) -> Path:
-        """Where training goes on."""
+        """The checkpoint to resume from."""
         return self.path / "last.pt"
 
     def begin(self, recipe: Recipe, start: Start) -> None:
-        """Make the folder; of a run in it that has saved nothing, nothing stays."""
+        """Create the folder, and remove what is left of a run that saved no checkpoint."""
         self.check_free()
         with clear_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -86,42 +72,46 @@ class RunFolder:
             self.keep_recipe(recipe, start)
 
     def check_free(self) -> None:
-        """Raise where the folder holds a run that has saved something."""
+        """Raise if the folder contains a run with a checkpoint."""
         if self.checkpoint.exists():
             raise OutputError(
-                f"{self.path} holds a run already; add --resume to continue it, or choose another "
-                "folder"
+                f"{self.path} already contains a run; pass resume=True to continue it, or choose "
+                "another folder"
             )
 
     def _forget(self) -> None:
-        """Drop what a run left that is to be begun again; its text as numbers can be used."""
+        """Remove the results of a run that starts over; its prepared text can be reused."""
         shutil.rmtree(self.best, ignore_errors=True)
         for path in (self.metrics, self.path / "training.png", *self.path.glob("events*")):
             path.unlink(missing_ok=True)
 
     def keep_recipe(self, recipe: Recipe, start: Start) -> None:
-        """Write the settings, and what the run began with."""
+        """Write the settings and what the run started from."""
         values = recipe.to_dict() | {"start": asdict(start)}
         self.write("recipe.json", json.dumps(values, indent=2) + "\n")
 
     def recipe(self) -> Recipe:
-        """The settings of a run that was begun."""
+        """Return the settings of the run."""
         return self._begun()[0]
 
     def start(self) -> Start:
-        """What it began with."""
+        """Return what the run started from."""
         return self._begun()[1]
 
     def _begun(self) -> tuple[Recipe, Start]:
         try:
             values = json.loads((self.path / "recipe.json").read_text(encoding="utf-8"))
-            start = Start(**values.pop("start", {}))
-            return Recipe.from_dict(values), start
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+            start = dict(values.pop("start", {}))
+            if start.pop("new_vocabulary", False):  # where older runs keep the setting
+                values["text"]["new_vocabulary"] = True
+            return Recipe.from_dict(values), Start(**start)
+        except FileNotFoundError:
+            raise FormatError(f"{self.path} is not the folder of a run: no recipe.json") from None
+        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
             raise FormatError(f"{self.path} is not the folder of a run: {error}") from error
 
     def keep_base(self, base: Checkpoint) -> None:
-        """Write what the model is but for its weights, which is all that resuming needs of it."""
+        """Write everything about the model except its weights, for resuming."""
         values = {
             "config": base.config.to_dict(),
             "characters": base.characters,
@@ -143,33 +133,24 @@ class RunFolder:
             raise FormatError(f"{self.path} is not the folder of a run: {error}") from error
 
     def write(self, name: str, text: str) -> None:
-        """Write a small file as a whole or not at all."""
+        """Write a small file atomically."""
         with self._new(self.path / name) as new:
             new.write_text(text, encoding="utf-8", newline="\n")
 
-    @contextmanager
-    def _new(self, target: Path) -> Iterator[Path]:
-        """A file that takes the target's place when all went well, else is removed.
+    def _new(self, target: Path) -> AbstractContextManager[Path]:
+        """A file that replaces the target on success.
 
-        Its name is always the same, so that a run that is killed again and again leaves one at
-        most.
+        Its name is fixed, so a run that is killed many times leaves at most one such file.
         """
-        new = target.with_name(target.name + ".new")
-        try:
-            with clear_errors(target, _RESUME):
-                yield new
-                os.replace(new, target)
-        finally:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
+        return new_file(target, temporary=target.with_name(target.name + ".new"), then=CONTINUE)
 
     def report(self, **values: Any) -> None:
-        """Add a line to the metrics."""
-        with clear_errors(self.metrics, _RESUME), self.metrics.open("a", encoding="utf-8") as file:
+        """Append a line to the metrics."""
+        with clear_errors(self.metrics, CONTINUE), self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(values) + "\n")
 
     def reports(self) -> list[dict[str, Any]]:
-        """All lines of the metrics; one cut off by a crash is passed over."""
+        """Return all lines of the metrics, except one that a crash cut off."""
         found = []
         if self.metrics.exists():
             for line in self.metrics.read_text(encoding="utf-8").splitlines():
@@ -180,31 +161,31 @@ class RunFolder:
         return found
 
     def forget_after(self, step: int) -> None:
-        """Drop metrics of steps that will be done again."""
+        """Remove the metrics of steps that will be repeated."""
         kept = [r for r in self.reports() if r.get("step", 0) <= step]
         self.write("metrics.jsonl", "".join(json.dumps(r) + "\n" for r in kept))
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write a checkpoint in place of the last one."""
+        """Write a checkpoint and replace the last one."""
         target = self.checkpoint
         with self._new(target) as new, new.open("wb") as file:
             try:
                 torch.save(state, file)
-            except RuntimeError as error:  # how torch reports a full disk
+            except RuntimeError as error:  # PyTorch's error for a full disk
                 raise OutputError(
-                    f"cannot write {target}: {error}; what was saved before is untouched, so see "
-                    f"that there is room on the disk and {_RESUME}"
+                    f"cannot write {target}: {error}; the last checkpoint is intact, so make sure "
+                    f"that the disk has free space and {CONTINUE}"
                 ) from error
             file.flush()
             os.fsync(file.fileno())
 
     def load(self) -> dict[str, Any]:
-        """The last checkpoint."""
+        """Read the last checkpoint."""
         source = self.checkpoint
         if not source.exists():
             raise OutputError(
-                f"there is no checkpoint in {self.path} to resume from; start the run without "
-                "--resume in a new folder"
+                f"{self.path} has no checkpoint to resume from; start the run with resume=False in "
+                "a new folder"
             )
         try:
             state: dict[str, Any] = torch.load(source, map_location="cpu", weights_only=True)

@@ -1,4 +1,4 @@
-"""Telling how training goes: lines in the terminal, TensorBoard events, a picture."""
+"""Reports of a run: lines of text, TensorBoard events and a picture."""
 
 from __future__ import annotations
 
@@ -7,18 +7,28 @@ import math
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from elmokit.errors import MissingExtraError
+from elmokit.io.atomic import new_file
+from elmokit.io.figures import COLOURS, save_figure
 from elmokit.pretrain.run.folder import RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_INCHES = (5.0, 2.8)
+_UNITS = ((1e6, " (millions)"), (1e3, " (thousands)"), (1, ""))  # of tokens
 
 
 class Reporter:
     """Reports of one run.
 
     Args:
-        folder: The run, where events and the picture go.
-        say: What prints a line.
-        writes: Whether to write anything; of several processes, one does.
+        folder: The run's folder, for events and the picture.
+        say: Called with each line of text.
+        writes: Whether to write files; only one of several processes does.
     """
 
     def __init__(self, folder: RunFolder, say: Callable[[str], None], writes: bool = True) -> None:
@@ -47,7 +57,7 @@ class Reporter:
             draw_training(self._folder)
 
     def training(self, step: int, values: dict[str, Any]) -> None:
-        """Some steps of training are done."""
+        """Report some steps of training."""
         self._event("training", step, values)
         now = time.monotonic()
         if self._started is None:
@@ -63,7 +73,7 @@ class Reporter:
         )
 
     def evaluation(self, step: int, values: dict[str, Any]) -> None:
-        """The validation text was scored."""
+        """Report an evaluation on the validation text."""
         self._event("evaluation", step, values)
         directions = [f"{d} {values[d]:.2f}" for d in ("forward", "backward") if d in values]
         self._say(
@@ -82,49 +92,55 @@ class Reporter:
 
 
 def draw_training(folder: RunFolder) -> None:
-    """Losses and perplexities so far as training.png, where matplotlib is installed."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import LogFormatter
-    except ImportError:
-        return
+    """Draw losses and perplexities so far as training.png, if matplotlib is installed."""
     reports = folder.reports()
     train = [r for r in reports if r["kind"] == "training" and "loss" in r]
     valid = [r for r in reports if r["kind"] == "evaluation" and math.isfinite(r["mean"])]
     if not train and not valid:
         return
-    line = [r for r in valid if not r["whole"]] or valid
-    drawn = [r for r in train if r.get("sampled")]
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    temporary = folder.path / "training.new.png"
+    with (
+        contextlib.suppress(MissingExtraError, OSError),  # neither may end a run
+        new_file(folder.path / "training.png", temporary=temporary) as new,
+    ):
+        save_figure(lambda figure: _draw(figure, train, valid), _INCHES, new)
+
+
+def _draw(figure: Figure, train: list[dict[str, Any]], valid: list[dict[str, Any]]) -> None:
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
     left = figure.subplots()
-    millions = 1e6
-    parts = (
-        (drawn, ":", "the words drawn"),
-        ([r for r in train if not r.get("sampled")], "-", "all words"),
-    )
-    for some, style, among in (part for part in parts if part[0]):
-        at = [r["tokens"] / millions for r in some]
-        left.plot(at, [r["loss"] for r in some], style, color="#0072B2", label=f"among {among}")
-    left.set_xlabel("million tokens seen")
-    left.set_ylabel("training loss a token", color="#0072B2")
-    if drawn:
-        left.legend(frameon=False)
+    most = max(r["tokens"] for r in (*train, *valid))
+    unit, name = next((u for u in _UNITS if u[0] <= most), _UNITS[-1])
+    sampled = [r for r in train if r.get("sampled")]
+    full = [r for r in train if not r.get("sampled")]
+    curves = ((sampled, ":", "loss (sampled words)"), (full, "-", "loss (all words)"))
+    for some, style, label in curves:
+        if some:
+            at = [r["tokens"] / unit for r in some]
+            left.plot(at, [r["loss"] for r in some], style, color=COLOURS[0], label=label)
+    left.set_xlabel(f"training tokens{name}")
+    left.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=unit == 1))
+    left.set_ylabel("training loss per token", color=COLOURS[0])
+    if sampled:
+        left.legend()
+    # the last evaluation is of the best model on the whole text, and not a point of the curve
+    curve = [r for r in valid if not r["whole"]] or valid
     right = left.twinx()
-    right.plot(
-        [r["tokens"] / millions for r in line], [r["mean"] for r in line], "o-", color="#D55E00"
-    )
+    right.spines["right"].set_visible(True)
+    at = [r["tokens"] / unit for r in curve]
+    right.plot(at, [r["mean"] for r in curve], "o-", color=COLOURS[1])
     label = "validation perplexity"
     if valid:
-        last = valid[-1]  # at the end that of the best, by all of the text: not a point of the line
+        last = valid[-1]
         label += f", {last['mean']:.1f} {'at the end' if last['whole'] else 'so far'}"
         right.set_yscale("log")
-        right.yaxis.set_major_formatter(LogFormatter())
-        right.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
-    right.set_ylabel(label, color="#D55E00")
-    new = folder.path / "training.new.png"
-    with contextlib.suppress(OSError):  # a picture is not worth a run
-        figure.savefig(new, dpi=150)
-        new.replace(folder.path / "training.png")
+        low, high = right.get_ylim()
+        few = high < 4 * low  # round numbers of a log axis would be too far apart
+        right.yaxis.set_major_locator(MaxNLocator(5) if few else LogLocator(subs=(1, 2, 5)))
+        right.yaxis.set_major_formatter(lambda x, _: f"{x:,.0f}" if x >= 100 else f"{x:g}")
+        right.yaxis.set_minor_locator(NullLocator())
+    right.set_ylabel(label, color=COLOURS[1])
 
 
 def _duration(seconds: float) -> str:

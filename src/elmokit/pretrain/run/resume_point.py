@@ -1,4 +1,4 @@
-"""Where a run can go on: written by all processes into one file, and read back by each."""
+"""The checkpoint that a run resumes from: one file for all processes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class RunCheckpoint:
     """The checkpoint of one run.
 
     Args:
-        folder: Where it is kept.
-        process: This process among others.
-        train: The text trained on.
-        valid: The text evaluated on.
+        folder: The run's folder.
+        process: This process among those that train together.
+        train: The training text.
+        valid: The validation text.
     """
 
     def __init__(self, folder: RunFolder, process: Process, train: Corpus, valid: Corpus) -> None:
@@ -37,18 +37,17 @@ class RunCheckpoint:
         model: nn.Module,
         optimizers: Sequence[torch.optim.Optimizer],
         progress: Progress,
-        watched: dict[str, float],
+        judged: dict[str, float],
         states: States | None,
     ) -> None:
-        """Write what every process needs in one file.
+        """Write one file with everything that all processes need.
 
         Args:
-            model: Its weights.
-            optimizers: What they remember.
-            progress: Where the run stands.
-            watched: What steps are judged by: how many in a row were not taken, the usual norm of
-                the gradients, and the learning rate these belong to.
-            states: What this process's next batch starts from, where it is carried.
+            model: The model.
+            optimizers: Its optimizers.
+            progress: The run's progress.
+            judged: The state of the :class:`~elmokit.pretrain.objective.step_judge.StepJudge`.
+            states: The state that this process's next batch starts from, if it is carried.
         """
         processes = self._process.gather(self._own_state(states))
         if self._process.is_first:
@@ -57,14 +56,14 @@ class RunCheckpoint:
                     "model": model.state_dict(),
                     "optimizers": [optimizer.state_dict() for optimizer in optimizers],
                     "progress": asdict(progress),
-                    "watched": watched,
+                    "watched": judged,
                     "texts": self._texts,
                     "processes": processes,
                 }
             )
 
     def _own_state(self, states: States | None) -> dict[str, Any]:
-        """What differs between processes, on the CPU."""
+        """Return what differs between processes, on the CPU."""
         device = self._process.device
         return {
             "states": states and [(h.cpu(), c.cpu()) for h, c in states],
@@ -75,10 +74,10 @@ class RunCheckpoint:
     def load(
         self, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]
     ) -> tuple[Progress, dict[str, float], States | None]:
-        """Take over weights, memory and random numbers.
+        """Restore weights, optimizers and random number generators.
 
         Returns:
-            Where the run stood, what steps are judged by, and this process's carried states.
+            The progress, the state of the step judge, and this process's carried states.
         """
         state, device = self._folder.load(), self._process.device
         self._check_same(state)
@@ -86,7 +85,7 @@ class RunCheckpoint:
             own = state["processes"][self._process.rank]
             model.load_state_dict(state["model"])
             load_optimizers(optimizers, state["optimizers"])
-            progress, watched = Progress(**state["progress"]), dict(state["watched"])
+            progress, judged = Progress(**state["progress"]), dict(state["watched"])
             states = own["states"] and [(h.to(device), c.to(device)) for h, c in own["states"]]
             torch.set_rng_state(own["rng"])
             if own["cuda_rng"] is not None and device.type == "cuda":
@@ -94,24 +93,23 @@ class RunCheckpoint:
         except (KeyError, RuntimeError, ValueError, TypeError) as error:
             reason = str(error).split("\n")[0]
             raise FormatError(
-                f"the checkpoint {self._folder.checkpoint} does not fit this run: {reason}"
+                f"the checkpoint {self._folder.checkpoint} does not match this run: {reason}"
             ) from error
-        return progress, watched, states
+        return progress, judged, states
 
     def _check_same(self, state: dict[str, Any]) -> None:
-        """Raise where text or processes are not those of a checkpoint."""
-        # checkpoints of before texts were compared have none
+        """Raise if the text or the number of processes differs from the checkpoint's."""
+        # old checkpoints lack "texts"
         before = state.get("texts", self._texts)
         if changed := [name for name, text in self._texts.items() if before.get(name) != text]:
             raise InputError(
-                f"the {' and the '.join(changed)} text is not what it was when the run was "
-                "stopped; give the same text, or begin a new run, with --init-from if it is to go "
-                "on from this one's model"
+                f"the {' and the '.join(changed)} text has changed since the run was stopped; use "
+                "the same text, or start a new run from this model with init_from="
             )
         processes, now = state.get("processes"), self._process.size
         if processes is not None and len(processes) != now:
             raise InputError(
-                f"the number of processes was {len(processes)} when the run was stopped and is "
-                f"{now} now; start as many as before (torchrun --nproc-per-node), or begin a new "
-                "run with --init-from"
+                f"the run was stopped with {len(processes)} processes and cannot resume with "
+                f"{now}; start as many as before (torchrun --nproc-per-node), or start a new run "
+                "from this model with init_from="
             )

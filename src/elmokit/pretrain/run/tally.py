@@ -1,4 +1,4 @@
-"""Where a run stands, and what its last steps were like."""
+"""Progress of a run, and statistics of its last steps."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from torch import Tensor
 
 @dataclass
 class Progress:
-    """Where a run stands."""
+    """Progress of a run."""
 
     epoch: int = 0
     batch: int = 0
-    """Batches of the epoch done."""
+    """Batches done in this epoch."""
     step: int = 0
-    """Steps done, skipped ones included."""
+    """Steps done, including skipped ones."""
     tokens: int = 0
-    """Tokens each direction has predicted."""
+    """Tokens that each direction has predicted."""
     seconds: float = 0.0
-    """Spent training, evaluations and checkpoints not counted."""
+    """Training time, not counting evaluations and checkpoints."""
     best: float = math.inf
-    """Lowest perplexity on the validation text so far."""
+    """Lowest validation perplexity so far."""
     expected: int = 0
-    """Steps of the whole run, guessed from its pace, where time ends it; 0 while nobody knows."""
+    """Estimated steps of a run with a time limit; 0 while unknown."""
 
 
 class Pace:
-    """How many steps there will be where time ends the run.
+    """Estimates the number of steps of a run with a time limit.
 
-    The first steps of a process are left out, as they compile kernels and fill queues.
+    The first steps of a process do not count, because they compile kernels and fill queues.
 
     Args:
-        progress: Where the run stands, and where the guess goes.
-        minutes: How long it is; None where steps end it.
+        progress: The run's progress, which receives the estimate.
+        minutes: The time limit; None for a run without one.
     """
 
     LEFT_OUT, LOOKED_AT = 10, 10
@@ -47,7 +47,7 @@ class Pace:
         self._since = 0.0
 
     def step(self) -> None:
-        """A step is done."""
+        """Count a step."""
         now = self._progress
         if self._minutes is None or now.expected:
             return
@@ -60,29 +60,29 @@ class Pace:
 
 
 class Since:
-    """What happened since the last report."""
+    """Statistics of the steps since the last report."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._start = replace(progress)
         self._steps: list[tuple[Tensor, Tensor, Tensor]] = []
         self.shares: dict[str, float] = {}
-        """Of each part of a step, its share of the time."""
+        """Fraction of the time spent in each part of a step."""
 
     def add(self, loss: Tensor, norm: Tensor, taken: Tensor) -> None:
-        """Count a step: loss (2,), norm of the gradient, whether it was taken."""
+        """Add a step: its loss (2,), gradient norm, and whether it was taken."""
         self._steps.append((loss, norm, taken))
 
     def wants_shares(self) -> bool:
-        """Whether the next step is to be looked at: one in every report, when it runs smoothly."""
+        """Whether to measure the parts of the next step: once per report, after a few steps."""
         return not self.shares and len(self._steps) >= 3
 
     def seconds(self) -> float:
-        """Time spent training."""
+        """Return the training time since the last report."""
         return self._progress.seconds - self._start.seconds
 
     def values(self) -> dict[str, Any]:
-        """Means over the steps."""
+        """Return means over the steps."""
         tokens = self._progress.tokens - self._start.tokens
         losses, norms, taken = (torch.stack(s) for s in zip(*self._steps, strict=True))
         values: dict[str, Any] = {

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from elmokit.nn import FullSoftmax
+from elmokit.pretrain.data.negatives import Negatives
 from elmokit.pretrain.objective import losses
 
 
@@ -45,7 +46,7 @@ def test_rows_added_for_even_products_change_nothing(softmax, kind, monkeypatch)
 def test_sampled_softmax(softmax, held, monkeypatch):
     monkeypatch.setitem(losses._LOGITS, "cpu", held)
     made, h, targets = softmax
-    drawn, tries = losses.Negatives(50, 20).draw(np.random.default_rng(0))
+    drawn, tries = Negatives(50, 20).draw(np.random.default_rng(0))
     negatives, log_q = torch.from_numpy(drawn), losses.log_expected(50, tries, h.device)
     assert (targets[:, None] == negatives).any()  # some must not count
     expected = h.new_zeros(())
@@ -67,7 +68,7 @@ def test_adaptive_softmax(monkeypatch):
 
 
 def test_adaptive_softmax_under_autocast(monkeypatch):
-    """A GPU's autocast gives log_softmax in float32, whatever it is given; a CPU's does not."""
+    """GPU autocast computes log_softmax in float32 for any input; CPU autocast does not."""
     log_softmax = torch.nn.functional.log_softmax
 
     def as_on_a_gpu(x, *arguments, **keywords):
@@ -85,7 +86,7 @@ def test_adaptive_softmax_under_autocast(monkeypatch):
 
 
 def test_negatives():
-    draw = losses.Negatives(1000, 100)
+    draw = Negatives(1000, 100)
     seen, chance = np.zeros(1000), np.zeros(1000)
     for seed in range(400):
         drawn, tries = draw.draw(np.random.default_rng(seed))

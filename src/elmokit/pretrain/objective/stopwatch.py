@@ -1,4 +1,4 @@
-"""Where the time of a step goes, and how much of it the GPU has work."""
+"""Where the time of a training step goes, and how busy the GPU is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Stopwatch:
-    """Time by part of a step; a GPU is waited for at every mark, so that few steps have one.
+    """Measures the parts of a step. Every mark waits for the GPU, so only few steps are measured.
 
     Args:
         device: Where the step runs.
@@ -19,11 +19,11 @@ class Stopwatch:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self.seconds: dict[str, float] = {}
-        self._wait()  # what steps before have left to be done is none of this one's
+        self._wait()  # for work that earlier steps have queued
         self._last = time.perf_counter()
 
     def mark(self, part: str) -> None:
-        """Everything since the mark before was part of this."""
+        """Count the time since the last mark as this part."""
         self._wait()
         now = time.perf_counter()
         self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
@@ -34,7 +34,7 @@ class Stopwatch:
             torch.cuda.synchronize(self._device)
 
     def mark_on_the_way_back(self, value: Tensor, part: str) -> None:
-        """The same when the gradient of a value is known."""
+        """Set this mark in the backward pass, when the gradient of a value is known."""
         if value.requires_grad:
             value.register_hook(self._hook(part))  # type: ignore[no-untyped-call]
 
@@ -45,19 +45,19 @@ class Stopwatch:
         return hook
 
     def shares(self) -> dict[str, float]:
-        """Share of each part."""
+        """Return the fraction of the time spent in each part."""
         total = sum(self.seconds.values())
         return {part: round(s / total, 4) for part, s in self.seconds.items()}
 
 
 def gpu_busy(device: torch.device) -> float | None:
-    """The share of the last second or less in which the GPU had work; None where nobody knows.
+    """Return the GPU's utilisation, 0 to 1, as nvidia-smi reports it; None if unknown.
 
-    What nvidia-smi calls utilisation; PyTorch asks nvidia-ml-py for it.
+    PyTorch asks nvidia-ml-py for it.
     """
     if device.type != "cuda":
         return None
     try:
         return torch.cuda.utilization(device) / 100
-    except Exception:  # not installed, or the driver does not tell: no reason to stop a run
+    except Exception:  # nvidia-ml-py or the driver does not provide it; training can go on
         return None

@@ -1,0 +1,140 @@
+"""Checks and completes the settings of a run before anything is written or trained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from elmokit.errors import FormatError, InputError
+from elmokit.formats.checkpoint import Checkpoint
+from elmokit.io.lines import read_lines
+from elmokit.pretrain.recipe import Recipe, check_context, check_recased
+from elmokit.pretrain.recipe_sections import TextSettings
+from elmokit.pretrain.run.folder import RunFolder
+from elmokit.pretrain.run.paths import Start
+from elmokit.pretrain.warm_start import check_softmax
+from elmokit.settings import Mistakes, flatten
+from elmokit.text.tokenizers import DEFAULT_TOKENIZER, TOKENIZERS
+from elmokit.text.vocabulary import Vocabulary
+
+_FIXED = ("training.seed", "optimizer.name", "optimizer.accumulator")
+"""Settings of optimizer and training that only matter at the start of a run."""
+
+
+def resumed_settings(
+    folder: RunFolder, recipe: Recipe | None, start: Start
+) -> tuple[Recipe, Start]:
+    """Return the recipe and start of a run to resume.
+
+    Args:
+        folder: The run.
+        recipe: New settings; None keeps those of the run.
+        start: What the caller wants to start from; empty fields keep those of the run.
+
+    Raises:
+        InputError: A setting differs that cannot change.
+    """
+    own, begun = folder.recipe(), folder.start()
+    recipe = recipe or own
+    if recipe.text.tokenizer is None:
+        recipe = replace(recipe, text=replace(recipe.text, tokenizer=own.text.tokenizer))
+    if recipe.optimizer.learning_rate is None:
+        rate = own.optimizer.learning_rate
+        recipe = replace(recipe, optimizer=replace(recipe.optimizer, learning_rate=rate))
+    before, now = flatten(own.to_dict()), flatten(recipe.to_dict())
+    changed = [
+        f"{name}={value} instead of {before[name]}"
+        for name, value in now.items()
+        if value != before[name]
+        and (name in _FIXED or name.partition(".")[0] not in ("optimizer", "training"))
+    ]
+    changed += [
+        f"{name}={value} instead of {getattr(begun, name)}"
+        for name, value in asdict(start).items()
+        if value and value != getattr(begun, name)
+    ]
+    if changed:
+        raise InputError(
+            f"a resumed run cannot use {' and '.join(changed)}; leave it out, or start a new run: "
+            "only settings of optimizer and training can change, except "
+            f"{', '.join(_FIXED)}"
+        )
+    return recipe, begun
+
+
+def completed(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
+    """Return the recipe with its tokenizer and learning rate filled in.
+
+    Args:
+        recipe: The settings.
+        model: The model to start from, if any. Its tokenizer and its width apply.
+        start: What the run starts from.
+
+    Raises:
+        ElmoKitError: The model cannot be trained with these settings.
+    """
+    mistakes, text, context = Mistakes(), recipe.text, recipe.model.context
+    name = text.tokenizer or DEFAULT_TOKENIZER
+    if model is not None:
+        context = model.config.context
+        with mistakes.noted():
+            check_context(recipe.batch.order, context)
+        with mistakes.noted():
+            check_recased(recipe.training, bool(model.config.token_encoder.filters))
+        if keeps_vocabulary(model, text, start):
+            with mistakes.noted():
+                check_softmax(model.config, recipe.softmax)
+        name = text.tokenizer or model.config.tokenizer
+    if text.tokenized:
+        name = "whitespace"
+    elif name not in TOKENIZERS:
+        with mistakes.noted():
+            raise InputError(
+                f"the model splits text with {name}, which is not a tokenizer of ElmoKit; set "
+                "text.tokenizer, or use tokenised text and text.tokenized=true"
+            )
+    mistakes.report()
+    return replace(
+        recipe,
+        text=replace(text, tokenizer=name),
+        optimizer=recipe.optimizer.for_width(context.cell_dim),
+    )
+
+
+def keeps_vocabulary(model: Checkpoint, text: TextSettings, start: Start) -> bool:
+    """Whether training continues with the vocabulary of the model it starts from."""
+    changed = text.new_vocabulary or start.vocabulary is not None
+    return model.vocabulary is not None and not changed
+
+
+def check_new_vocabulary(text: TextSettings, start: Start) -> None:
+    """Raise if text.new_vocabulary is set without a model to start from."""
+    if text.new_vocabulary and start.init_from is None:
+        raise InputError(
+            "text.new_vocabulary has no effect without init_from=; leave it out, or name a model "
+            "to start from"
+        )
+
+
+def read_vocabulary(path: str | None) -> list[str] | None:
+    """Read a vocabulary file, one word per line; None without a file."""
+    if path is None:
+        return None
+    if not Path(path).is_file():
+        raise InputError(f"no file {path}; vocabulary= needs a file with one word per line")
+    words = [line for line in read_lines(Path(path)) if line]
+    try:
+        Vocabulary(words)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
+    if len(words) == len(Vocabulary.marks):
+        raise InputError(
+            f"{path} has no words besides {', '.join(Vocabulary.marks)}; add the words to predict"
+        )
+    return words
+
+
+def check_processes(processes: int | None) -> None:
+    """Raise if the number of processes makes no sense."""
+    if processes is not None and processes < 1:
+        raise InputError(f"processes={processes} must be 1 or more")
