@@ -1,4 +1,4 @@
-"""Models the tests make themselves, in the published layout, and the folder of real fixtures."""
+"""Fixtures shared by all tests: tiny models, published files, texts and the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from helpers.models import TINY, VOCABULARY, write_published
 from helpers.processes import Finished
 from helpers.reference import Reference
 
-# Some virtual machines announce AMX without its working, and PyTorch then crashes on bfloat16.
+# Some virtual machines report AMX without supporting it, and PyTorch then crashes on bfloat16.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 import pytest
@@ -20,12 +20,12 @@ from hypothesis import settings
 from elmokit import Elmo
 from helpers.pretraining import sentences
 
-# a machine may be busy with other things
+# examples may be slow on a busy machine
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
-# A shell lets its background jobs ignore Ctrl-C, and so do all they start, which some tests stop
-# that way.
+# Background jobs of a shell ignore Ctrl-C, and their child processes inherit that. Some tests stop
+# child processes with Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -52,10 +52,10 @@ def lm_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
-    """Published models and expected vectors, which are not part of the repository."""
+    """The folder of published models and expected vectors, which is not in the repository."""
     folder = os.environ.get("ELMOKIT_TEST_DATA")
     if not folder:
-        pytest.skip("ELMOKIT_TEST_DATA is not set: no published fixtures to compare with")
+        pytest.skip("ELMOKIT_TEST_DATA is not set, so there are no published files to compare with")
     path = Path(folder) / "fixtures"
     if not path.is_dir():
         pytest.fail(f"ELMOKIT_TEST_DATA is {folder}, but there is no folder {path}")
@@ -64,7 +64,7 @@ def fixtures() -> Path:
 
 @pytest.fixture
 def text(tmp_path, monkeypatch):
-    """Texts to train and to evaluate on; most of a short run's time would go into its picture."""
+    """Texts to train and evaluate on; without pictures, which take most of a short run's time."""
     monkeypatch.setattr("elmokit.pretrain.run.reporter.draw_training", lambda folder: None)
     train, valid = tmp_path / "train.txt", tmp_path / "valid.txt"
     train.write_text("\n".join(sentences(400)) + "\n")
@@ -74,7 +74,7 @@ def text(tmp_path, monkeypatch):
 
 @pytest.fixture
 def cli(capfd, monkeypatch):
-    """Run the command in this process, which is faster than starting one each time."""
+    """Run the command line in this process, which is faster than starting a new one."""
     from elmokit.cli.main import main
 
     def run(*arguments) -> Finished:

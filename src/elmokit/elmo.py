@@ -1,8 +1,7 @@
-"""Elmo: a loaded model and everything one does with it."""
+"""Elmo: a loaded model and everything you can do with it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,44 +16,57 @@ from elmokit.devices import choose_device
 from elmokit.errors import ConfigError, InputError, UnsupportedModelError
 from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, native, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
-from elmokit.inference.arrays import Array, Arrays
+from elmokit.inference.arrays import Array
 from elmokit.inference.batches import token_windows
-from elmokit.inference.engine import CARRIED_BATCH_SIZE, BatchResult, Engine
+from elmokit.inference.engine import CARRIED_BATCH_SIZE, Engine
 from elmokit.inference.layers import LayerChoice, Layers
+from elmokit.inference.perplexity import Perplexity
 from elmokit.inference.pooling import check_pooling, pool, tokens_of_span
-from elmokit.inference.scoring import LanguageModel, Perplexity, Score, perplexity
+from elmokit.inference.scoring import LanguageModel, Score
 from elmokit.inference.states import CarriedState, StartState, check_state
+from elmokit.inference.vectors import (
+    VectorOptions,
+    check_batch_size,
+    encode_batches,
+    float_type,
+    stream_arrays,
+)
 from elmokit.io.progress import DelayedProgress
 from elmokit.kernels.cpu_products import check_int8
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.context import BiLMState
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.softmax import make_softmax
-from elmokit.text.tokenizers import Tokenizer, get_tokenizer, tokenize_all
+from elmokit.text.tokenizers import Tokenizer, get_tokenizer, tokenize_all, tokenize_each
 from elmokit.text.vocabulary import Vocabulary
 
 Text = str | Sequence[str]
-"""A raw string, or one already split into tokens."""
+"""A raw string, or a list of tokens."""
 State = str | BiLMState | CarriedState
 """What every sentence starts from: "zero", "warm", a fixed state, or a carried one."""
 
-# vectors held before they are handed on
-_CPU_WINDOW_BYTES, _GPU_WINDOW_BYTES = 128 << 20, 1 << 30
-_SCORED_TOKENS = 4096  # the softmax dominates, and callers want to see progress
-
-_WARM_UP = [["."]] * 8  # repeating a sentence, the state settles within a few rounds
+# of a window of stream_scores: a CPU's softmax is slow, and small windows make progress visible
+_CPU_SCORED_TOKENS, _GPU_SCORED_TOKENS = 4096, 65_536
+_WARM_UP = [["."]] * 8  # the state settles after a few repetitions of a sentence
 
 
 class Elmo:
-    """An ELMo model. Make one with :meth:`load`.
+    """An ELMo model. Create one with :meth:`load`.
 
     Attributes:
         config: Sizes and settings.
         bilm: The network.
-        tokenizer: How raw strings are split.
-        alphabet: How words become ids.
-        mix: The weights of ``layers="mix"``.
-        format: What the files it was read from were.
+        tokenizer: Splits raw strings.
+        alphabet: Turns words into character ids.
+        mix: The layer weights of ``layers="mix"``.
+        format: The format of the files it was loaded from.
+
+    Examples:
+        >>> from elmokit import Elmo
+        >>> elmo = Elmo.load()                                       # the bundled English model
+        >>> vectors = elmo.encode("I sat by the bank of the river")  # (8 tokens, 768)
+        >>> vectors.shape
+        (8, 768)
     """
 
     def __init__(
@@ -106,28 +118,27 @@ class Elmo:
         cache_mb: int | None = None,
         quantize: str | None = None,
     ) -> Elmo:
-        """Open a model.
+        """Load a model of any known format.
 
         Args:
-            model: A folder or ZIP archive of any known format, or a name; nothing for the model
-                that comes with the package.
-            options: Instead of model, the options.json of a published model…
-            weights: …and its HDF5 weights,
-            softmax: with the HDF5 file of its softmax and
-            vocabulary: the words of that, where they are to be had.
-            tokenizer: How to split raw strings: a name of elmokit.text.tokenizers, or any function
-                from a string to its tokens; nothing for what the model's config says.
-            device: Where to run, as for torch; nothing for a GPU where there is one.
-            cache_mb: Most memory for the vectors of words seen before; 0 for none; nothing for 256,
-                or 1024 on a GPU. Those of the sentences at hand come on top.
-            quantize: What the LSTMs' products are rounded to. "int8", on a CPU: twice as fast for
-                large models, with vectors whose cosine to the exact ones is above 0.999.
-                "bfloat16", on a GPU: several times as fast, with a cosine above 0.9999. What is
-                saved stays exact.
+            model: A folder, a ZIP archive, or the name of a bundled model. Default: ``en``.
+            options: Instead of ``model``: the options.json of a published model. Needs ``weights``.
+            weights: The HDF5 weights that go with ``options``.
+            softmax: The HDF5 file of the softmax, if you have it. Needs ``vocabulary``.
+            vocabulary: The vocabulary of the softmax, one word per line.
+            tokenizer: How to split raw strings: a name from elmokit.text.tokenizers, or a function
+                from a string to its tokens. Default: what the model's config says.
+            device: A torch device. Default: GPU if available.
+            cache_mb: Memory limit of the cache of token vectors; 0 disables it. Default: 256 on a
+                CPU, 1024 on a GPU. The words of the current batch come on top.
+            quantize: Round the LSTMs' weights. "int8" (CPU) is about twice as fast for large
+                models; the mean cosine similarity to the exact vectors is above 0.999. "bfloat16"
+                (GPU) is several times as fast, with a mean cosine similarity above 0.9999. Saved
+                weights stay exact.
         """
         if options is not None or weights is not None:
             if model is not None or options is None or weights is None:
-                raise InputError("give either a model, or both options= and weights=")
+                raise InputError("pass either model=, or both options= and weights=")
             checkpoint = bilm_tf.read_files(options, weights, softmax, vocabulary).check()
         elif softmax is not None or vocabulary is not None:
             raise InputError("softmax= and vocabulary= go with options= and weights=")
@@ -137,12 +148,12 @@ class Elmo:
 
     @classmethod
     def random(cls, config: str | ModelConfig = "small", seed: int = 0, **keywords: Any) -> Elmo:
-        """A model with fresh random weights, for tests and for training.
+        """Create a model with random weights, for tests and benchmarks.
 
         Args:
-            config: Sizes, or the name of published ones: small, medium, original.
+            config: Sizes, or the name of a published size: small, medium or original.
             seed: The same seed gives the same weights.
-            **keywords: tokenizer, device, cache_mb and quantize as for :meth:`load`.
+            **keywords: tokenizer, device, cache_mb and quantize, as for :meth:`load`.
         """
         config = published_size(config) if isinstance(config, str) else config
         if config.vocabulary_size or config.token_encoder.alphabet != "utf8":
@@ -153,8 +164,6 @@ class Elmo:
         tensors = {name: tensor.detach() for name, tensor in bilm.state_dict().items()}
         return cls(Checkpoint(config, tensors, format=f"random (seed {seed})"), **keywords)
 
-    # What it is
-
     @property
     def dim(self) -> int:
         """Width D of every vector."""
@@ -162,27 +171,27 @@ class Elmo:
 
     @property
     def n_layers(self) -> int:
-        """Layers, the token layer included."""
-        return self.config.context.n_layers + 1
+        """Number of layers, token layer included."""
+        return self.config.n_layers
 
     @property
     def n_parameters(self) -> int:
-        """Parameters without the softmax, counted as in the paper."""
+        """Number of parameters without the softmax, counted as in the paper."""
         return self.checkpoint().n_parameters
 
     @property
     def precision(self) -> str:
-        """What the LSTMs compute with: float32, or int8 or bfloat16 where it was asked for."""
+        """What the LSTMs compute with: float32, int8 or bfloat16."""
         return self.bilm.precision
 
     @property
     def device(self) -> torch.device:
-        """Where it runs."""
+        """The device of the weights."""
         return self._engine.device
 
     @property
     def vocabulary(self) -> Vocabulary | None:
-        """Words of the softmax, where the model has one."""
+        """The vocabulary of the softmax; None for a model without one."""
         return self._lm.vocabulary if self._lm else None
 
     def __repr__(self) -> str:
@@ -193,9 +202,9 @@ class Elmo:
         )
 
     def to(self, device: str | torch.device) -> Elmo:
-        """Move the model; returns it.
+        """Move the model to a device, and return it.
 
-        On another kind of device it computes in float32, as what it was rounded to is not for that.
+        On another type of device it computes in float32: each quantization is for one type only.
         """
         if torch.device(device).type != self.device.type:
             self.bilm.precision = "float32"
@@ -205,10 +214,8 @@ class Elmo:
             self._lm.softmax.to(device)
         return self
 
-    # Vectors
-
     def tokenize(self, text: Text) -> list[str]:
-        """The tokens of a raw string, as all methods here see them; tokens stay as they are."""
+        """The tokens of a text, as all methods see them; a list of tokens stays as it is."""
         return self._tokens([text])[0]
 
     @overload
@@ -246,34 +253,35 @@ class Elmo:
         marks: bool = False,
         progress: bool = True,
     ) -> Array | list[Array]:
-        """A vector for every token.
+        """Compute a vector for every token.
 
         Args:
-            texts: Strings, or lists of tokens; one string alone gives one array alone.
-            layers: mix (the model's own weights, equal ones where it has none), average, top, the
-                number of a layer (0 for the token layer), all, or a list of numbers.
+            texts: A string, or a list of texts. A text is a string or a list of tokens.
+            layers: "mix" (the model's own layer weights, equal by default), "average", "top", the
+                number of a layer (0 is the token layer), "all", or a list of numbers.
             dtype: float32, or float16 for half the memory.
-            batch_size: Most sentences run at once; nothing to choose.
-            state: What the LSTMs start each sentence from: "zero", so that vectors depend on the
-                sentence alone; "warm" or a state of :meth:`warm_state`, likewise; or an
-                :class:`elmokit.CarriedState`, which makes them depend on all that went before, as
-                in the original software.
-            marks: Whether to keep the vectors of the sentence marks, one before the first token and
-                one behind the last; so that there is something on either side of every token.
-            progress: False for no progress bar; else one is shown in a terminal after two seconds.
+            batch_size: Most sentences per batch. None chooses automatically.
+            state: What the LSTMs start each sentence from. With "zero", "warm" or a state from
+                :meth:`warm_state`, a sentence's vectors depend on the sentence alone. A
+                :class:`CarriedState` continues from earlier sentences, as the original software
+                does.
+            marks: Keep the vectors of the sentence marks, one before the first token and one after
+                the last.
+            progress: Show a progress bar in a terminal after two seconds.
 
         Returns:
-            Arrays (T_i, D) in the order of the texts, or (K, T_i, D) where several layers are
-            asked for. An empty text gives no rows, but those of the marks if they are kept.
+            One array (T, D) per text, in order; (K, T, D) if several layers are chosen. An empty
+            text gives an array without rows. A single string gives a single array.
         """
         if isinstance(texts, str):
             return self.encode(
                 [texts], layers, dtype=dtype, state=state, marks=marks, progress=progress
             )[0]
         sentences = self._tokens(texts)
+        options = self._options(layers, dtype, state, batch_size, marks)
         found: dict[int, Array] = {}
         with DelayedProgress("embedding", len(sentences), "sentences", progress) as bar:
-            for some in self._run(sentences, layers, dtype, state, batch_size, marks):
+            for some in encode_batches(self._engine, self.mix, sentences, options):
                 found.update(some)
                 bar.advance(len(some))
         return [found[i] for i in range(len(sentences))]
@@ -290,7 +298,7 @@ class Elmo:
     ) -> Iterator[Array]:
         """Encode any number of texts in bounded memory, in order.
 
-        Texts are read a window at a time, so ``texts`` can be a generator over a large file.
+        Texts are read one window at a time, so ``texts`` can be a generator over a large file.
 
         Args:
             texts: Strings, or lists of tokens.
@@ -300,24 +308,12 @@ class Elmo:
             state: As for :meth:`encode`.
             marks: As for :meth:`encode`.
 
-        Yields:
-            One array a text, as :meth:`encode` returns it.
+        Returns:
+            An iterator over one array per text, as :meth:`encode` returns it.
         """
-        choice = LayerChoice.parse(layers, self.n_layers)
-        start = self._start(state)
-        values_per_token = math.prod((*choice.layer_shape, self.dim))
-        token_bytes = values_per_token * _float_type(dtype).itemsize
-        budget = _CPU_WINDOW_BYTES if self.device.type == "cpu" else _GPU_WINDOW_BYTES
-        # rows of a carried state depend on where a batch starts, so windows hold whole batches
-        carried = isinstance(state, CarriedState)
-        multiple = (batch_size or CARRIED_BATCH_SIZE) if carried else 1
-        sentences = map(self.tokenize, texts)
-        for window in token_windows(sentences, budget // token_bytes, multiple):
-            found: dict[int, Array] = {}
-            for some in self._run(window, layers, dtype, start, batch_size, marks):
-                found.update(some)
-            for i in range(len(window)):
-                yield found.pop(i)
+        options = self._options(layers, dtype, state, batch_size, marks)
+        sentences = tokenize_each(self.tokenizer, [texts] if isinstance(texts, str) else texts)
+        return stream_arrays(self._engine, self.mix, sentences, options)
 
     def encode_sentences(
         self,
@@ -330,17 +326,21 @@ class Elmo:
         state: State = "zero",
         progress: bool = True,
     ) -> Array:
-        """One vector a sentence: (N, D), or (N, K, D) for several layers; zeros for an empty text.
+        """Compute one vector per sentence.
 
         Args:
-            texts: As for :meth:`encode`; one string alone gives (D,).
+            texts: As for :meth:`encode`.
             layers: As for :meth:`encode`.
-            pooling: mean, max, or first-last (the forward half of the last token and the backward
-                half of the first, where each direction has read the whole sentence).
+            pooling: "mean", "max", or "first-last": the forward half of the last token and the
+                backward half of the first, where each direction has read the whole sentence.
             dtype: As for :meth:`encode`.
             batch_size: As for :meth:`encode`.
             state: As for :meth:`encode`.
             progress: As for :meth:`encode`.
+
+        Returns:
+            (N, D), or (N, K, D) if several layers are chosen; without the first axis for a single
+            string. An empty text gives zeros.
         """
         check_pooling(pooling)
         if isinstance(texts, str):
@@ -348,10 +348,11 @@ class Elmo:
                 [texts], layers, pooling=pooling, dtype=dtype, state=state, progress=progress
             )[0]
         sentences = self._tokens(texts)
-        layer_shape = LayerChoice.parse(layers, self.n_layers).layer_shape
-        result = np.zeros((len(sentences), *layer_shape, self.dim), _float_type(dtype))
+        options = self._options(layers, dtype, state, batch_size)
+        shape = (len(sentences), *options.choice.layer_shape, self.dim)
+        result = np.zeros(shape, options.dtype)
         with DelayedProgress("embedding", len(sentences), "sentences", progress) as bar:
-            for some in self._run(sentences, layers, dtype, state, batch_size):
+            for some in encode_batches(self._engine, self.mix, sentences, options):
                 for i, vectors in some:
                     result[i] = pool(vectors, pooling, self.config.context.bidirectional)
                 bar.advance(len(some))
@@ -368,17 +369,20 @@ class Elmo:
         dtype: npt.DTypeLike = np.float32,
         state: State = "zero",
     ) -> Array:
-        """One vector a phrase, in the light of the whole sentence: (S, D), or (S, K, D).
+        """Compute one vector per phrase, in the context of its sentence.
 
         Args:
-            text: A sentence.
+            text: One sentence: a string or a list of tokens.
             spans: S pairs (start, end), end excluded.
             layers: As for :meth:`encode`.
-            unit: What the spans count: "characters" (the usual for a string; a token counts as soon
-                as one of its characters is inside) or "tokens" (the usual for a list of tokens).
+            unit: What spans count: "characters" (default for a string; a token belongs to a span if
+                one of its characters does) or "tokens" (default for a list of tokens).
             pooling: As for :meth:`encode_sentences`.
             dtype: As for :meth:`encode`.
             state: As for :meth:`encode`.
+
+        Returns:
+            (S, D), or (S, K, D) if several layers are chosen.
         """
         check_pooling(pooling)
         unit = unit or ("characters" if isinstance(text, str) else "tokens")
@@ -404,94 +408,112 @@ class Elmo:
 
     def outputs(
         self,
-        texts: Sequence[Text],
+        texts: str | Sequence[Text],
         *,
         dtype: npt.DTypeLike = np.float32,
         state: State = "zero",
     ) -> dict[str, Array]:
         """Padded arrays under the names of TF-Hub's ELMo module.
 
+        Args:
+            texts: As for :meth:`encode`.
+            dtype: As for :meth:`encode`.
+            state: As for :meth:`encode`.
+
         Returns:
             word_emb (B, T, P), lstm_outputs1, lstm_outputs2, … (B, T, D), elmo (B, T, D) (their
             mix), default (B, D) (its mean over the real tokens) and sequence_len (B,). Padding is
-            zero.
+            zero. A single string gives the same without the batch axis.
         """
-        dtype = _float_type(dtype)
+        if isinstance(texts, str):
+            batch = self.outputs([texts], dtype=dtype, state=state)
+            return {name: array[0] for name, array in batch.items()}
+        dtype = float_type(dtype)
         sentences = self._tokens(texts)
         lengths = np.array([len(s) for s in sentences], np.int32).reshape(len(sentences))
         shape = (len(sentences), int(lengths.max(initial=0)), self.dim)
-        stacked = self.encode(sentences, "all", dtype=np.float32, state=state)
         padded = np.zeros((self.n_layers, *shape), np.float32)
-        for i, layers in enumerate(stacked):
+        for i, layers in enumerate(self.encode(sentences, "all", state=state)):
             padded[:, i, : lengths[i]] = layers
         shares = torch.softmax(self.mix.weights, 0).cpu().numpy()
         mixed = float(self.mix.gamma) * np.tensordot(shares, padded, 1)
         named: dict[str, Array] = {"word_emb": padded[0, ..., : self.config.context.projection_dim]}
         named |= {f"lstm_outputs{k}": padded[k] for k in range(1, self.n_layers)}
-        named |= {
-            "elmo": mixed,
-            "default": mixed.sum(1) / np.maximum(lengths, 1)[:, None],
-        }
+        named |= {"elmo": mixed, "default": mixed.sum(1) / np.maximum(lengths, 1)[:, None]}
         result = {name: array.astype(dtype) for name, array in named.items()}
         return result | {"sequence_len": lengths}
 
-    # The language model
-
+    @overload
+    def score(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
+        self, texts: str, *, state: State = ..., batch_size: int | None = ...
+    ) -> Score: ...
+    @overload
     def score(
-        self, texts: Sequence[Text], *, state: State = "zero", batch_size: int | None = None
-    ) -> list[Score]:
-        """Log-probability of every token, given what is before it and given what is after it."""
-        lm = self._language_model()
+        self, texts: Sequence[Text], *, state: State = ..., batch_size: int | None = ...
+    ) -> list[Score]: ...
+    def score(
+        self, texts: str | Sequence[Text], *, state: State = "zero", batch_size: int | None = None
+    ) -> Score | list[Score]:
+        """Log-probability of every token given the tokens before it, and given those after it.
+
+        Args:
+            texts: As for :meth:`encode`; a single string gives a single score.
+            state: As for :meth:`encode`.
+            batch_size: As for :meth:`encode`.
+        """
+        if isinstance(texts, str):
+            return self.score([texts], state=state)[0]
+        lm, batch_size = self._language_model(), check_batch_size(batch_size)
         return lm.score(self._tokens(texts), self._start(state), batch_size)
 
     def stream_scores(self, texts: Iterable[Text], *, state: State = "zero") -> Iterator[Score]:
         """Score any number of texts in bounded memory, in order; see :meth:`score`."""
         lm, start = self._language_model(), self._start(state)
-        carried = isinstance(state, CarriedState)
-        multiple = CARRIED_BATCH_SIZE if carried else 1
-        for window in token_windows(map(self.tokenize, texts), _SCORED_TOKENS, multiple):
-            yield from lm.score(window, start)
+        multiple = CARRIED_BATCH_SIZE if isinstance(state, CarriedState) else 1
+        sentences = tokenize_each(self.tokenizer, [texts] if isinstance(texts, str) else texts)
+        max_tokens = _CPU_SCORED_TOKENS if self.device.type == "cpu" else _GPU_SCORED_TOKENS
+        windows = token_windows(sentences, max_tokens, multiple)
+        return (score for window in windows for score in lm.score(window, start))
 
-    def perplexity(self, texts: Sequence[Text], *, state: State = "zero") -> Perplexity:
-        """Full-softmax perplexity of some sentences, by direction, with the unknown rate."""
-        return perplexity(self.score(texts, state=state))
+    def perplexity(self, texts: str | Iterable[Text], *, state: State = "zero") -> Perplexity:
+        """Full-softmax perplexity of some texts, by direction, with the rate of unknown tokens."""
+        return Perplexity.from_scores(self.stream_scores(texts, state=state))
 
     def substitutes(
         self, text: Text, position: int, k: int = 10, *, state: State = "zero"
     ) -> list[tuple[str, float]]:
-        """The k words that fit best at a position, by both contexts, with their probabilities.
+        """The k words that fit a position best, given both contexts, with their probabilities.
 
-        The predictions of both directions are multiplied and divided by how frequent the word is
-        by itself, which is estimated from its rank in the vocabulary (see
+        The predictions of both directions are multiplied and divided by the word's own frequency,
+        which is estimated from its rank in the vocabulary (see
         :func:`elmokit.inference.scoring.zipf`).
 
         Args:
-            text: A sentence; the word at the position itself plays no part.
-            position: The number of a token, from 0.
-            k: How many words.
+            text: One sentence. The word at the position itself has no influence.
+            position: The index of a token, from 0.
+            k: How many words to return.
             state: As for :meth:`encode`.
         """
         (tokens,) = self._tokens([text])
         return self._language_model().substitutes(tokens, position, k, self._start(state))
 
-    # States, mixes, files
+    def warm_state(self, texts: str | Sequence[Text] | None = None) -> BiLMState:
+        """The state after reading some sentences, for use as a fixed start of others.
 
-    def warm_state(self, texts: Sequence[Text] | None = None) -> BiLMState:
-        """The state left after reading some sentences, as a fixed start for others.
-
-        The published models were trained with carried states, so that zeros are a little strange
-        to them. This gives a start that is not, and yet makes no sentence depend on another.
+        The published models were trained with carried state, so zeros are slightly unfamiliar to
+        them. A warm state avoids that without making a sentence depend on another.
 
         Args:
-            texts: What to read; nothing for the same short text each time.
+            texts: What to read. Default: the same short text each time.
         """
         carried = CarriedState()
+        texts = [texts] if isinstance(texts, str) else texts
         for sentence in self._tokens(_WARM_UP if texts is None else texts):
             list(self._engine.run([sentence], lambda batch: None, start=carried))
         return carried.rows(1, self.bilm)
 
     def set_mix(self, weights: Sequence[float] | None, gamma: float = 1.0) -> None:
-        """Choose the weights (before the softmax) and scale that ``layers="mix"`` uses.
+        """Set the layer weights (before the softmax) and the scale of ``layers="mix"``.
 
         They are saved with the model.
         """
@@ -511,13 +533,13 @@ class Elmo:
         """Write the model into a folder.
 
         Args:
-            folder: Where; it must be new or empty unless overwrite is set.
-            format: native (config.json, model.safetensors, model card), or bilm-tf (options.json
-                and weights.hdf5, for AllenNLP and bilm-tf).
-            overwrite: Replace what is there, once the new model is written whole.
-            dtype: float32, or, in the native format, float16 or int8 for a half or a quarter of
-                the size, or int4, which is int8 with the softmax in four bits; the model is
-                rounded by that, and runs in float32 all the same.
+            folder: A new or empty folder, unless ``overwrite`` is set.
+            format: "native" (config.json, model.safetensors, model card), or "bilm-tf"
+                (options.json and weights.hdf5, for AllenNLP and bilm-tf).
+            overwrite: Replace an existing model, after the new one is complete.
+            dtype: "float32"; in the native format also "float16" or "int8" for a half or a quarter
+                of the size, or "int4": int8 with the softmax in four bits. Rounded weights run in
+                float32 too.
         """
         if format not in WRITERS:
             raise InputError(f"format must be one of {', '.join(WRITERS)}, not {format!r}")
@@ -525,12 +547,12 @@ class Elmo:
         if format == "native":
             native.write(checkpoint, path, overwrite, dtype)
         elif dtype != "float32":
-            raise InputError(f"the format {format} has float32 alone, not {dtype}")
+            raise InputError(f"the format {format} stores float32 only, not {dtype}")
         else:
             WRITERS[format](checkpoint, path, overwrite)
 
     def checkpoint(self) -> Checkpoint:
-        """The model's parts as they are now."""
+        """The config and weights as they are now, ready to be written in any format."""
         tensors = {name: tensor.detach() for name, tensor in self.bilm.state_dict().items()}
         if self._lm:
             softmax = self._lm.softmax.state_dict().items()
@@ -539,24 +561,32 @@ class Elmo:
         config = replace(self.config, tokenizer=self.tokenizer.name) if known else self.config
         return replace(self._checkpoint, config=config, tensors=tensors)
 
-    # Inside
-
     def _tokens(self, texts: Iterable[Text]) -> list[list[str]]:
         return tokenize_all(self.tokenizer, texts)
 
-    def _start(self, state: State | None) -> StartState:
-        if state is None:
-            return None
+    def _options(
+        self,
+        layers: Layers,
+        dtype: npt.DTypeLike,
+        state: State,
+        batch_size: int | None,
+        marks: bool = False,
+    ) -> VectorOptions:
+        choice = LayerChoice.parse(layers, self.n_layers)
+        size = check_batch_size(batch_size)
+        return VectorOptions(choice, float_type(dtype), self._start(state), size, marks)
+
+    def _start(self, state: State) -> StartState:
         if isinstance(state, CarriedState):
-            if self.config.context.kind != "lstm":
-                raise InputError("a transformer has no state to carry; use the state zero")
+            if not self.config.context.carries_state:
+                raise InputError("a transformer has no state to carry; use state='zero'")
             return state
         if isinstance(state, BiLMState):
             check_state(state, self.bilm)
             if len(state) != 1:
                 raise InputError(
-                    f"a fixed start is one row for every sentence, not {len(state)}; use "
-                    "warm_state(), or a CarriedState for a row of its own each"
+                    f"a fixed start has one row for every sentence, not {len(state)}; use "
+                    "warm_state(), or a CarriedState for one row each"
                 )
             return state
         if state == "zero":
@@ -565,49 +595,15 @@ class Elmo:
             return self.warm_state()
         raise InputError(f"state must be zero, warm, or a state, not {state!r}")
 
-    def _run(
-        self,
-        sentences: list[list[str]],
-        layers: Layers,
-        dtype: npt.DTypeLike,
-        state: State | None,
-        batch_size: int | None,
-        marks: bool = False,
-    ) -> Iterator[list[tuple[int, Array]]]:
-        """(index, array) pairs, batch by batch."""
-        if batch_size is not None and batch_size < 1:
-            raise InputError(f"batch_size must be 1 or more, not {batch_size}")
-        choice = LayerChoice.parse(layers, self.n_layers)
-        kind = torch.float16 if _float_type(dtype) == np.float16 else torch.float32
-
-        @torch.inference_mode()
-        def to_arrays(batch: BatchResult) -> Arrays:
-            chosen = choice.apply(batch.layers, self.mix).to(kind)
-            return Arrays(batch.indices, batch.lengths, chosen, choice.stacked, marks)
-
-        results = self._engine.run(
-            sentences, to_arrays, choice.upto, self._start(state), batch_size
-        )
-        before: Arrays | None = None
-        for arrays in results:  # a GPU has begun the next batch before the one before is taken
-            if before is not None:
-                yield before.take()
-            before = arrays
-            if self.device.type == "cpu":  # the next batch uses the memory of this one
-                yield before.take()
-                before = None
-        if before is not None:
-            yield before.take()
-
     def _quantize(self, precision: str) -> None:
         needed = {"int8": "cpu", "bfloat16": "cuda"}
         if precision not in needed:
-            raise InputError(f"quantize must be int8, bfloat16 or nothing, not {precision!r}")
-        if self.config.context.kind != "lstm":
+            raise InputError(f"quantize must be int8 or bfloat16, not {precision!r}")
+        if not self.config.context.quantizable:
             raise InputError(f"{precision} is for LSTMs, and this model is a transformer")
         if self.device.type != needed[precision]:
-            where = "the CPU" if precision == "int8" else "a GPU"
-            raise InputError(f"{precision} is for {where}, and this model is on {self.device}")
+            where = "a CPU" if precision == "int8" else "a GPU"
+            raise InputError(f"{precision} needs {where}, and this model is on {self.device}")
         if precision == "int8":
             check_int8()
         self.bilm.precision = precision
@@ -616,20 +612,13 @@ class Elmo:
         if self._lm is None:
             raise UnsupportedModelError(
                 f"{self.source or 'this model'} has no softmax, so it gives vectors but no "
-                "probabilities; load it with softmax= and vocabulary= where these files are to be "
-                "had"
+                "probabilities; if you have softmax.hdf5 and vocab.txt, put them into its folder"
             )
         return self._lm
 
 
 def _fill(module: torch.nn.Module, tensors: dict[str, torch.Tensor], prefix: str) -> None:
-    """Give a module made on the meta device its weights, for inference."""
+    """Give a module created on the meta device its weights, for inference."""
     own = {name: tensors[prefix + name] for name in module.state_dict()}
     module.load_state_dict(own, assign=True)
     module.requires_grad_(False).eval()
-
-
-def _float_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    if np.dtype(dtype) not in (np.float32, np.float16):
-        raise InputError(f"dtype must be float32 or float16, not {np.dtype(dtype)}")
-    return np.dtype(dtype)

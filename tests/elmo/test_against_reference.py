@@ -1,4 +1,4 @@
-"""ElmoKit against the independent float64 implementation, with both clips active."""
+"""ElmoKit against an independent float64 implementation, with both clips active."""
 
 import copy
 import tempfile
@@ -15,22 +15,20 @@ from helpers.numbers import assert_close
 from helpers.reference import Reference
 
 
-def largest_difference(elmo, reference, sentences):
-    return max(
-        float(np.abs(layers - reference.layers(tokens)[0]).max(initial=0))
-        for tokens, layers in zip(sentences, elmo.encode(sentences, "all"), strict=True)
-    )
+def assert_agrees(elmo, reference, sentences, tolerance=1e-5):
+    for tokens, layers in zip(sentences, elmo.encode(sentences, "all"), strict=True):
+        assert_close(layers, reference.layers(tokens)[0], tolerance)
 
 
-def test_agrees_with_both_clips_active(tiny, tiny_reference):
-    assert largest_difference(tiny, tiny_reference, SENTENCES) < 2e-5
+def test_vectors_agree_with_active_clips(tiny, tiny_reference):
+    assert_agrees(tiny, tiny_reference, SENTENCES)
     clips = tiny_reference.clips
     assert 0.3 < clips.cells_clipped / clips.cells < 0.8
     assert 0.02 < clips.projections_clipped / clips.projections < 0.4
 
 
 def test_carried_state_agrees(tiny, tiny_reference):
-    """Rows continue rows, a smaller batch the first ones; an empty sentence changes nothing."""
+    """A smaller batch continues the first rows; an empty sentence does not change its row."""
     batches = [SENTENCES[:3], [SENTENCES[5]], [[], SENTENCES[0], SENTENCES[1]], SENTENCES[2:6]]
     carried, states = CarriedState(), {}
     for batch in batches:
@@ -75,7 +73,7 @@ words = st.text(
     max_characters=st.integers(6, 60),
     seed=st.integers(0, 1000),
 )
-def test_any_size_and_any_text(
+def test_models_of_any_size_agree_on_any_text(
     data, n_layers, p, same_width, h, skip, clips, filters, n_highway, activation, max_characters,
     seed,
 ):  # fmt: skip
@@ -100,14 +98,14 @@ def test_any_size_and_any_text(
         elmo = Elmo.load(folder, device="cpu")
         reference = Reference.open(options, Path(folder) / "weights.hdf5")
         if sentences:
-            assert largest_difference(elmo, reference, sentences) < 5e-5
+            assert_agrees(elmo, reference, sentences, 5e-5)
         else:
             assert elmo.encode(sentences) == []
 
 
 @pytest.mark.parametrize("size", ["small", "medium", "original"])
-def test_published_sizes(size, tmp_path):
-    """Files of random weights in the published layout, with the published parameter counts."""
+def test_random_models_have_the_published_sizes(size, tmp_path):
+    """The same parameter counts and, for the smallest, the same file size."""
     counts = {"small": 13_593_296, "medium": 28_027_728, "original": 93_600_848}
     Elmo.random(size, device="cpu").save(tmp_path / "model", format="bilm-tf")
     elmo = Elmo.load(
@@ -118,5 +116,5 @@ def test_published_sizes(size, tmp_path):
     assert elmo.n_parameters == counts[size]
     (vectors,) = elmo.encode([["A", "word"]])
     assert vectors.shape == (2, elmo.dim)
-    if size == "small":  # that of the published file, give or take HDF5's own tables
+    if size == "small":  # the size of the published file, except for the tables of HDF5
         assert abs((tmp_path / "model/weights.hdf5").stat().st_size - 54_402_456) < 20_000

@@ -1,4 +1,4 @@
-"""Probabilities of words, against the softmax written out."""
+"""Scores, perplexity and substitutes, against an independent softmax in float64."""
 
 import math
 
@@ -24,13 +24,12 @@ def lm(lm_folder):
 
 @pytest.fixture
 def log_probabilities(lm_folder):
-    """(forward, backward) log-probabilities (T + 2, V) of one sentence, by the reference."""
+    """A function from tokens to log-probabilities (T + 2, V), forward and backward."""
     reference = Reference.open(TINY, lm_folder / "weights.hdf5")
     with h5py.File(lm_folder / "softmax.hdf5") as file:
         weight, bias = file["softmax/W"][()].astype(float), file["softmax/b"][()].astype(float)
 
     def of(tokens):
-        # the marks' own positions are wanted too, so they are spelled out as words
         layers, _ = reference.layers(tokens)
         full = _with_marks(reference, tokens)
         assert np.allclose(full[1:-1], layers[-1])
@@ -44,6 +43,7 @@ def log_probabilities(lm_folder):
 
 
 def _with_marks(reference, tokens):
+    """The top layer (T + 2, D) of the reference, including the positions of both marks."""
     lstm = reference.options["lstm"]
     marked = np.array([reference.token(word) for word in ["<S>", *tokens, "</S>"]])
     halves = []
@@ -57,7 +57,7 @@ def _with_marks(reference, tokens):
     return np.concatenate(halves, -1)
 
 
-def test_scores(lm, log_probabilities):
+def test_scores_agree_with_the_reference(lm, log_probabilities):
     for text, score in zip(TEXTS, lm.score(TEXTS), strict=True):
         tokens = text.split()
         forward, backward = log_probabilities(tokens)
@@ -67,11 +67,11 @@ def test_scores(lm, log_probabilities):
         assert score.known.tolist() == [t in VOCABULARY for t in tokens]
         assert_close(score.forward, [forward[i, ids[i]] for i in range(n)])
         assert_close(score.backward, [backward[i + 2, ids[i]] for i in range(n)])
-        assert score.end == pytest.approx(forward[n, 1], abs=2e-5)
-        assert score.start == pytest.approx(backward[1, 0], abs=2e-5)
+        assert_close(score.end, forward[n, 1])
+        assert_close(score.start, backward[1, 0])
 
 
-def test_perplexity(lm):
+def test_perplexity_is_the_exponential_of_the_mean_loss(lm):
     scores = lm.score(TEXTS)
     n = 7 + 3 + 0 + 1 + 4
     forward = -sum(s.forward.sum() + s.end for s in scores) / n
@@ -86,19 +86,19 @@ def test_perplexity(lm):
         lm.perplexity([])
 
 
-def test_perplexity_of_a_diverged_model(lm):
+def test_perplexity_of_a_diverged_model_is_infinite(lm):
     lm._lm.softmax.weight *= 1e4
     assert lm.perplexity(TEXTS).mean == math.inf
 
 
-def test_chunks_do_not_matter(lm, monkeypatch):
+def test_scores_do_not_depend_on_how_many_logits_are_in_memory(lm, monkeypatch):
     whole = lm.score(TEXTS)
     monkeypatch.setattr("elmokit.nn.softmax._LOGITS", 25)  # two rows at a time
     for a, b in zip(whole, lm.score(TEXTS), strict=True):
         assert_close(a.forward, b.forward)
 
 
-def test_substitutes(lm, log_probabilities):
+def test_substitutes_follow_bayes_rule(lm, log_probabilities):
     text = "the cat sat on a mat"
     found = lm.substitutes(text, 1, k=20)
     forward, backward = log_probabilities(text.split())
@@ -110,7 +110,7 @@ def test_substitutes(lm, log_probabilities):
     order = np.argsort(-both)
     assert [word for word, _ in found] == [VOCABULARY[3 + i] for i in order]
     np.testing.assert_allclose([p for _, p in found], both[order], rtol=1e-4)
-    # the word that stands there plays no part
+    # the present word has no influence
     again = lm.substitutes("the zebra sat on a mat", 1, k=20)
     assert [word for word, _ in again] == [word for word, _ in found]
     np.testing.assert_allclose([p for _, p in again], [p for _, p in found], rtol=1e-4)
@@ -119,32 +119,32 @@ def test_substitutes(lm, log_probabilities):
             lm.substitutes(text, wrong)
 
 
-def test_zipf():
+def test_zipf_estimates_the_exponent():
     ranks = torch.arange(1, 1001).double()
     noise = torch.randn(1000, generator=torch.Generator().manual_seed(0)).double()
     fall = zipf(5 - 0.7 * ranks.log())
     torch.testing.assert_close(fall, -0.7 * ranks.log())
-    torch.testing.assert_close(zipf(-2 * ranks.log() + noise), -ranks.log())  # 1 at most
-    assert zipf(ranks.log()).abs().max() == 0  # the rare ones first: not by frequency
+    torch.testing.assert_close(zipf(-2 * ranks.log() + noise), -ranks.log())  # at most 1
+    assert zipf(ranks.log()).abs().max() == 0  # rare words first
     shuffled = (-ranks.log())[torch.randperm(1000, generator=torch.Generator().manual_seed(0))]
     assert zipf(shuffled)[-1].abs() < 0.5
     assert zipf(torch.zeros(1)).tolist() == [0]
 
 
-def test_substitutes_with_few_words_and_marks_anywhere(tmp_path):
+def test_substitutes_are_never_marks(tmp_path):
     folder = write_published(tmp_path, TINY, vocabulary=["a", "</S>", "b", "<UNK>", "<S>", "c"])
     found = Elmo.load(folder, device="cpu").substitutes("a b", 0, k=10)
     assert sorted(word for word, _ in found) == ["a", "b", "c"]
     assert sum(p for _, p in found) == pytest.approx(1)
 
 
-def test_needs_a_softmax(tiny):
+def test_models_without_a_softmax_refuse_to_score(tiny):
     for call in (lambda: tiny.score(["a"]), lambda: tiny.substitutes("a b", 0)):
         with pytest.raises(UnsupportedModelError, match="has no softmax"):
             call()
 
 
-def test_softmax_files_by_name(lm_folder, lm):
+def test_softmax_files_can_be_named(lm_folder, lm):
     named = Elmo.load(
         options=lm_folder / "options.json",
         weights=lm_folder / "weights.hdf5",
@@ -157,7 +157,7 @@ def test_softmax_files_by_name(lm_folder, lm):
     )
 
 
-def test_softmax_and_vocabulary_must_fit(lm_folder, tmp_path):
+def test_softmax_and_vocabulary_must_match(lm_folder, tmp_path):
     files = {
         "options": lm_folder / "options.json",
         "weights": lm_folder / "weights.hdf5",
@@ -168,5 +168,5 @@ def test_softmax_and_vocabulary_must_fit(lm_folder, tmp_path):
     (tmp_path / "vocab.txt").write_text("<S>\n</S>\n<UNK>\n")
     with pytest.raises(ShapeError, match=r"softmax of 10 words but .*vocab.txt has 3"):
         Elmo.load(**files, vocabulary=tmp_path / "vocab.txt")
-    with pytest.raises(FormatError, match="it holds no softmax"):
+    with pytest.raises(FormatError, match="not a softmax file"):
         Elmo.load(**(files | {"softmax": lm_folder / "weights.hdf5"}))

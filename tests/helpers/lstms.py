@@ -1,4 +1,4 @@
-"""Random LSTMs with active clips, and running them by any path."""
+"""Random LSTMs with active clips, and a function to run them by any path."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def make_starts(stacks, n):
 
 
 def run(read, tokens, lengths, starts=None, directions=2):
-    """All layers (R, B, T, P) and final states, in sentence order, by a way to read rows."""
+    """Layers (R, B, T, P) and final states, in sentence order, by a function that reads rows."""
     ragged = Ragged(lengths, tokens.shape[1], tokens.device)
     reverse = [False, True][:directions]
     rows = torch.stack([ragged.pack(tokens, r) for r in reverse])

@@ -1,4 +1,4 @@
-"""Tiny models in the published layouts, and sentences to run them on."""
+"""Tiny models in the published layouts, and sentences for them."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ SENTENCES = [
 
 
 def write_published(folder: Path, options: dict, seed: int = 0, vocabulary: list | None = None):
-    """options.json and weights.hdf5 of random weights with which both clips are really active.
+    """Write options.json and weights.hdf5 with random weights that make both clips active.
 
-    Large input and forget biases fill the cells up to their bound, and the projection is wide
-    enough to leave its own now and then; the recurrent weights are small, so that rounding dies
-    out instead of growing.
+    Large input and forget biases fill the cells up to their bound, and large projections sometimes
+    exceed theirs. The recurrent weights are small, so rounding errors shrink instead of growing.
+    With a vocabulary, softmax.hdf5 and vocab.txt are written too.
     """
     rng = np.random.default_rng(seed)
     cnn, lstm = options["char_cnn"], options["lstm"]
@@ -92,7 +92,7 @@ VOCABULARY = ["<S>", "</S>", "<UNK>", "the", "cat", "sat", "on", "a", "mat", "."
 
 
 def many_langs_folder(folder, word_dim=5, config_path="/somebody/elses/cnn_tiny.json"):
-    """A model in that format, by that format's own names and order of gates."""
+    """Write a model in the ELMoForManyLangs format, with its names and order of gates."""
     torch.manual_seed(0)
     folder.mkdir()
     characters = [*"abc日", "<bos>", "<eos>", "<oov>", "<pad>", "<bow>", "<eow>"]

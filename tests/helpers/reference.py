@@ -1,7 +1,7 @@
-"""ELMo once more, in float64 numpy, from the published description and nothing of ElmoKit's.
+"""An independent ELMo in float64 numpy, written from the published description alone.
 
-It reads the HDF5 file itself and keeps its orientation (x·W), works on one sentence at a time, and
-counts how often each clip was active, so that a test can tell that it tested something.
+It reads the HDF5 file itself, keeps its orientation (x·W) and processes one sentence at a time. It
+counts clipped values, so tests can check that the clips were active.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def sigmoid(x):
 
 @dataclass
 class Clips:
-    """How many cells and projected values there were, and how many lay outside the bounds."""
+    """The number of cells and projected values, and how many exceeded their bounds."""
 
     cells: int = 0
     cells_clipped: int = 0
@@ -105,7 +105,7 @@ class Reference:
         return np.array(outputs), (h, c)
 
     def layers(self, tokens, state=None):
-        """All layers (L + 1, T, D) of one sentence, and the state it leaves."""
+        """All layers (L + 1, T, D) of one sentence, and its final state."""
         lstm = self.options["lstm"]
         n_layers, p, cells = lstm.get("n_layers", 1), lstm["projection_dim"], lstm["dim"]
         marked = np.array([self.token(word) for word in ["<S>", *tokens, "</S>"]])

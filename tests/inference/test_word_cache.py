@@ -1,4 +1,4 @@
-"""The word cache changes nothing but speed."""
+"""The word cache does not change results."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,7 +18,7 @@ WORDS = [f"word{i}" for i in range(50)] + ["日本", "x" * 70, "", "🙂"]
 
 @pytest.fixture
 def counted(tiny):
-    """A cache of 20 words, and how many words went through the CNN."""
+    """A cache for 20 words, and a list of how many words each call of the CNN encoded."""
     n_encoded = []
 
     class Counting(torch.nn.Module):
@@ -37,7 +37,7 @@ def look_up(cache, words):
     return cache.vectors(words)[1:]
 
 
-def test_words_at_places(tiny, counted):
+def test_every_word_is_encoded_once(tiny, counted):
     cache, n_encoded = counted
     sentences = NumberedSentences("<S>", "</S>")
     sentences.add([["a", "b"], []])
@@ -55,8 +55,8 @@ def test_words_at_places(tiny, counted):
 
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
-def test_broken_off(tiny, counted, monkeypatch, error):
-    """Wherever it is interrupted, no word is left with another's vector."""
+def test_words_keep_their_vectors_after_an_interruption(tiny, counted, monkeypatch, error):
+    """Wherever a call is interrupted, no word gets the vector of another."""
     cache, _ = counted
     plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(WORDS, 50)))
     for start in range(12):
@@ -77,7 +77,7 @@ def test_broken_off(tiny, counted, monkeypatch, error):
                 assert_close(look_up(cache, WORDS[words]), plain[words])
 
 
-def test_several_threads(tiny, counted):
+def test_threads_can_share_a_cache(tiny, counted):
     cache, _ = counted
     plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(WORDS, 50)))
     with ThreadPoolExecutor(4) as pool:
@@ -87,7 +87,7 @@ def test_several_threads(tiny, counted):
             assert_close(vectors, plain[start : start + 12])
 
 
-def test_bounded_and_right(tiny, counted):
+def test_vectors_are_right_and_the_cache_is_bounded(tiny, counted):
     cache, _ = counted
     plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(WORDS, 50)))
     rng = np.random.default_rng(0)
@@ -98,7 +98,7 @@ def test_bounded_and_right(tiny, counted):
         assert len(cache) <= 20
 
 
-def test_least_recently_used_goes_first(counted):
+def test_least_recently_used_words_are_dropped_first(counted):
     cache, n_encoded = counted
     look_up(cache, WORDS[:20])
     look_up(cache, WORDS[:10])  # used again
@@ -110,13 +110,13 @@ def test_least_recently_used_goes_first(counted):
     assert sum(n_encoded) == 2
 
 
-def test_more_words_than_fit(tiny, counted):
+def test_more_words_than_fit_are_not_cached(tiny, counted):
     cache, _ = counted
     assert look_up(cache, WORDS).shape == (54, 8)
     assert len(cache) == 0
 
 
-def test_results_do_not_depend_on_it(tiny_folder):
+def test_results_are_the_same_without_a_cache(tiny_folder):
     texts = [" ".join(WORDS[i : i + 7]) for i in range(40)]
     none = Elmo.load(tiny_folder, device="cpu", cache_mb=0)
     some = Elmo.load(tiny_folder, device="cpu")
@@ -125,7 +125,7 @@ def test_results_do_not_depend_on_it(tiny_folder):
             assert_close(a, b)
 
 
-def test_forgets_when_the_weights_change(tiny):
+def test_changed_weights_clear_the_cache(tiny):
     before = tiny.encode("word", layers=0)
     with torch.no_grad():
         tiny.bilm.token_encoder.projection.bias += 1
@@ -140,8 +140,8 @@ def test_forgets_when_the_weights_change(tiny):
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_forgets_after_training(tiny, fused):
-    """A fused optimizer changes weights without PyTorch's counting it as a change."""
+def test_training_clears_the_cache(tiny, fused):
+    """A fused optimizer changes weights without increasing their version counter."""
     embedding = ElmoEmbedding(tiny, trainable=True, dropout=0)
     tiny.encode("word", layers=0)
     state = tiny.warm_state()
@@ -156,21 +156,20 @@ def test_forgets_after_training(tiny, fused):
     assert changed.abs().max() > 1e-4
 
 
-def test_forgets_when_part_of_it_changes(tiny):
-    """One character's vector, trained alone or set by hand."""
+def test_a_change_of_one_character_vector_clears_the_cache(tiny):
     before = tiny.encode("word", layers=0)
     with torch.no_grad():
         tiny.bilm.token_encoder.character_embedding.weight[ord("w") + 1] += 1
     assert np.abs(tiny.encode("word", layers=0) - before).max() > 1e-3
 
 
-def test_forgets_changes_through_data(tiny):
+def test_changes_through_data_clear_the_cache(tiny):
     before = tiny.encode("word", layers=0)
     tiny.bilm.token_encoder.projection.bias.data.add_(1)
     assert_close(tiny.encode("word", layers=0), before + 1)
 
 
-def test_autocast_leaves_no_trace(tiny):
+def test_autocast_does_not_change_results(tiny):
     for layers in ("all", "mix"):
         expected = tiny.encode("some words", layers)
         tiny._engine.cache.clear()

@@ -1,4 +1,4 @@
-"""The modules: the mix, the layer for task models, and training through them."""
+"""ScalarMix, ElmoEmbedding, and training through them."""
 
 import copy
 import io
@@ -9,21 +9,22 @@ import torch
 
 from elmokit import Elmo
 from elmokit.errors import ConfigError, InputError
+from elmokit.kernels.ragged import Ragged
 from elmokit.nn import ElmoEmbedding, ProjectedLSTM, ScalarMix
 from helpers.models import SENTENCES
 from helpers.numbers import assert_close
 
 
-def test_mix_by_hand():
+def test_mix_agrees_with_a_calculation_by_hand():
     layers = [torch.full((1, 2, 3), v) for v in (1.0, 2.0, 4.0)]
     assert ScalarMix(3)(layers).allclose(torch.full((1, 2, 3), 7 / 3))
     mix = ScalarMix(3, weights=[0.0, np.log(2), 0.0], gamma=0.5, l2=0.1)
     assert mix(layers).allclose(torch.full((1, 2, 3), 0.5 * (1 + 4 + 4) / 4))
     assert mix.penalty().item() == pytest.approx(0.1 * np.log(2) ** 2)
     assert all(not p.requires_grad for p in ScalarMix(3, trainable=False).parameters())
-    with pytest.raises(ConfigError, match="3 layers need as many weights, not 2"):
+    with pytest.raises(ConfigError, match="3 layers need 3 weights, not 2"):
         ScalarMix(3, weights=[0.0, 0.0])
-    with pytest.raises(ConfigError, match="given 2"):
+    with pytest.raises(ConfigError, match="needs 3 layers, not 2"):
         mix(layers[:2])
 
 
@@ -35,13 +36,13 @@ def test_mix_normalises_over_real_tokens(flavour):
     expected = (layer - real.mean()) / real.var(unbiased=False).sqrt()
     mixed = ScalarMix(1, layer_norm=flavour)([layer], mask)
     assert_close(mixed[mask].detach(), expected[mask])
-    with pytest.raises(ConfigError, match="needs the mask"):
+    with pytest.raises(ConfigError, match="needs a mask"):
         ScalarMix(1, layer_norm=flavour)([layer])
     with pytest.raises(ConfigError, match="bilm-tf, allennlp"):
         ScalarMix(1, layer_norm="batch")
 
 
-def test_embedding_gives_what_encode_gives(tiny):
+def test_embedding_agrees_with_encode(tiny):
     embedding = ElmoEmbedding(tiny, n_outputs=2)
     embedding.eval()
     (first, second), mask = embedding(SENTENCES)
@@ -64,11 +65,11 @@ def test_ids_are_wide_enough_for_the_marks(tiny):
         expected = np.concatenate(tiny.encode(sentences))
         assert_close(mix[mask].detach(), expected)
     ids = torch.from_numpy(tiny.alphabet.encode(["a", "few", "words"], 50)).long()[None]
-    (mix,), _ = embedding(ids)  # ids of the full width, as AllenNLP's batch_to_ids gives
+    (mix,), _ = embedding(ids)  # full width, like the result of AllenNLP's batch_to_ids
     assert_close(mix[0].detach(), tiny.encode("a few words"))
 
 
-def test_embedding_of_nothing(tiny):
+def test_embedding_accepts_empty_sentences_and_refuses_wrong_shapes(tiny):
     embedding = ElmoEmbedding(tiny)
     for flavour in (False, "bilm-tf", "allennlp"):
         (mix,), mask = ElmoEmbedding(tiny, layer_norm=flavour)([[], []])
@@ -99,7 +100,7 @@ def _layers_with_marks(elmo, marked):
         yield [layer[0] for layer in layers]
 
 
-def test_dropout_only_in_training(tiny):
+def test_dropout_is_active_only_in_training(tiny):
     embedding = ElmoEmbedding(tiny, dropout=0.5)
     (mix,), mask = embedding(SENTENCES)
     share = (mix[mask] == 0).float().mean()
@@ -110,7 +111,7 @@ def test_dropout_only_in_training(tiny):
 
 
 @pytest.mark.parametrize("trainable", [False, True])
-def test_what_learns(tiny, trainable):
+def test_only_trainable_parameters_learn(tiny, trainable):
     embedding = ElmoEmbedding(tiny, n_outputs=2, trainable=trainable, dropout=0, l2=0.01)
     before = copy.deepcopy(embedding.state_dict())
     optimizer = torch.optim.AdamW([p for p in embedding.parameters() if p.requires_grad], lr=0.01)
@@ -123,7 +124,7 @@ def test_what_learns(tiny, trainable):
     rest = {k for k in before if k.startswith("bilm.")}
     assert rest
     assert (rest <= changed) if trainable else not (rest & changed)
-    # the tuned model is elmo's own, its word cache included
+    # the Elmo object shares the trained weights, and its word cache notices the change
     embedding.eval()
     uniform = ScalarMix(3)
     layers = tiny.encode(SENTENCES[0:1], "all")[0]
@@ -132,8 +133,8 @@ def test_what_learns(tiny, trainable):
     assert_close(mix[0].detach(), layers.mean(0))
 
 
-def test_gradients_by_finite_differences():
-    """The whole LSTM, ragged, both clips active in places, in float64."""
+def test_lstm_gradients_agree_with_finite_differences():
+    """In float64, on a ragged batch, with some values clipped."""
     torch.manual_seed(0)
     lstm = ProjectedLSTM(3, 5, 2, cell_clip=0.6, proj_clip=0.3).double()
     lengths = torch.tensor([4, 1, 0, 3])
@@ -152,7 +153,7 @@ def test_gradients_by_finite_differences():
     assert torch.autograd.gradcheck(run, (x, *parameters))
 
 
-def test_state_dict_and_pickle_round_trips(tiny, tiny_folder):
+def test_state_dict_and_pickle_restore_an_embedding(tiny, tiny_folder):
     embedding = ElmoEmbedding(tiny, n_outputs=2, layer_norm="bilm-tf").eval()
     with torch.no_grad():
         embedding.mixes[1].weights += torch.tensor([1.0, 2.0, 3.0])
@@ -171,7 +172,7 @@ def test_state_dict_and_pickle_round_trips(tiny, tiny_folder):
             assert torch.equal(a, b)
 
 
-def test_autocast(tiny):
+def test_embedding_trains_under_autocast(tiny):
     embedding = ElmoEmbedding(tiny, dropout=0, trainable=True)
     (exact,), mask = embedding(SENTENCES)
     with torch.autocast("cpu", torch.bfloat16):
@@ -201,8 +202,8 @@ def _train_one_step(rank, world, folder, store, results):
     torch.distributed.destroy_process_group()
 
 
-def test_distributed_data_parallel(tiny_folder, tmp_path):
-    """Two processes take the step that one takes on the mean of their losses."""
+def test_two_processes_take_the_same_step_as_one(tiny_folder, tmp_path):
+    """DistributedDataParallel averages their gradients."""
     torch.multiprocessing.spawn(
         _train_one_step, (2, str(tiny_folder), str(tmp_path / "store"), str(tmp_path)), nprocs=2
     )
@@ -214,28 +215,11 @@ def test_distributed_data_parallel(tiny_folder, tmp_path):
     for rank in range(2):
         other = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
         for name, value in embedding.state_dict().items():
-            np.testing.assert_allclose(other[name], value, atol=2e-5, err_msg=name)
+            assert_close(other[name], value, 2e-5)
 
 
-def test_public_names():
-    import elmokit
-    import elmokit.nn
-
-    assert dir(elmokit) == [
-        "CarriedState", "Elmo", "ElmoKitError", "ModelConfig", "Perplexity", "Score", "__version__",
-    ]  # fmt: skip
-    for name in elmokit.__all__:
-        assert getattr(elmokit, name) is not None
-    with pytest.raises(AttributeError):
-        _ = elmokit.nothing
-    assert sorted(elmokit.nn.__all__) == [
-        "BiLM", "BiLMState", "CharEncoder", "ElmoEmbedding", "ElmoOutput", "FullSoftmax",
-        "ProjectedLSTM", "ScalarMix",
-    ]  # fmt: skip
-
-
-def test_convolutions_at_once(tiny):
-    """What a GPU does; words that were cut give the same."""
+def test_convolutions_in_one_product_agree_with_separate_ones(tiny):
+    """A GPU uses one product, on ids that are cut to the longest word."""
     encoder = tiny.bilm.token_encoder
     words = ["a", "", "word", "x" * 20, "日本"]
     ids = torch.from_numpy(tiny.alphabet.encode(words))
@@ -243,3 +227,30 @@ def test_convolutions_at_once(tiny):
     characters = encoder.character_embedding(ids)
     expected = torch.cat([convolution(characters) for convolution in encoder.convolutions], -1)
     torch.testing.assert_close(encoder.convolve_at_once(characters), expected)
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_embedding_of_an_empty_batch(tiny, trainable):
+    (mix,), mask = ElmoEmbedding(tiny, trainable=trainable)([])
+    assert mix.shape == (0, 0, tiny.dim)
+    assert mask.shape == (0, 0)
+
+
+def test_rounding_is_left_out_on_the_plain_path(tiny):
+    """Without a projection no kernel can run in bfloat16; the step-by-step path stays exact."""
+    lengths = torch.tensor([3, 2])
+    tokens = torch.randn(2, 3, 8)
+    ragged = Ragged(lengths, 3, torch.device("cpu"))
+    rows = torch.stack([ragged.pack(tokens, reverse) for reverse in (False, True)])
+    exact = list(tiny.bilm.context.read_plainly(rows, ragged))
+    found = list(tiny.bilm.context.read(rows, ragged, precision="bfloat16", dropout=1e-30))
+    for a, b in zip(found, exact, strict=True):
+        assert_close(torch.stack(list(a.rows)), torch.stack(list(b.rows)))
+
+
+def test_float64_under_autocast(tiny):
+    tokens, lengths = torch.randn(2, 3, 8).double(), torch.tensor([3, 2])
+    tiny.bilm.double()
+    with torch.autocast("cpu", torch.bfloat16):
+        layers, _ = tiny.bilm(tokens, lengths)
+    assert layers.dtype == torch.float64

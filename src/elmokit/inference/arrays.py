@@ -1,4 +1,4 @@
-"""Layers of a batch to numpy arrays, one a sentence."""
+"""The layers of a batch as numpy arrays, one per sentence."""
 
 from __future__ import annotations
 
@@ -20,9 +20,16 @@ _COPY_THREADS = min(8, os.cpu_count() or 1)
 
 
 class Arrays:
-    """Vectors of a batch on their way to numpy.
+    """The vectors of a batch, being copied to numpy.
 
-    From a GPU, only real tokens are copied, and nobody waits for it until they are taken.
+    A GPU copies real tokens only, in the background: :meth:`take` waits for it.
+
+    Args:
+        indices: The index of each sentence (B).
+        lengths: The number of tokens of each sentence (B), without marks.
+        layers: (K, B, T, D): mark, tokens, mark, padding.
+        stacked: Whether the arrays keep the layer axis.
+        marks: Whether the arrays keep the vectors of the sentence marks.
     """
 
     def __init__(
@@ -33,7 +40,6 @@ class Arrays:
         stacked: bool,
         marks: bool,
     ) -> None:
-        """Begin with layers (K, B, T, D): mark, tokens, mark, padding."""
         self._indices, self._stacked = indices, stacked
         self._first = 0 if marks else 1
         self._lengths = [n + 2 for n in lengths] if marks else lengths
@@ -50,9 +56,9 @@ class Arrays:
             self._copied.record(torch.cuda.current_stream(layers.device))
 
     def take(self) -> list[tuple[int, Array]]:
-        """(index, array) of every sentence.
+        """Pairs (index, array), one per sentence.
 
-        Copies, as a view would keep the whole batch alive.
+        The arrays are copies, because a view would keep the whole batch in memory.
         """
         if self._copied is None:
             array = self._layers.numpy() if self._stacked else self._layers[0].numpy()
@@ -67,7 +73,7 @@ class Arrays:
             parts = [slice(end - n, end) for n, end in zip(self._lengths, ends, strict=True)]
             share = -(-len(parts) // _COPY_THREADS)
             shares = [parts[i : i + share] for i in range(0, len(parts), share)]
-            # fresh memory is the slowest part of it, and several threads get more of that
+            # allocating memory is the slowest part, and several threads allocate faster
             with ThreadPoolExecutor(_COPY_THREADS) as pool:
                 copied = pool.map(lambda some: [array[..., p, :].copy() for p in some], shares)
                 arrays = list(itertools.chain.from_iterable(copied))

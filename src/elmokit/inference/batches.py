@@ -1,4 +1,4 @@
-"""Which sentences run together, and their words as numbers."""
+"""Group sentences into batches and windows, and turn their words into numbers."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _WINDOW_SENTENCES = 16_384
 def plan_batches(
     indices: Sequence[int] | Numbers, lengths: Numbers, max_tokens: int, max_sentences: int
 ) -> Iterator[list[int]]:
-    """Group sentences of like length, longest first, within a budget of padded tokens.
+    """Group sentences of similar length, within a budget of padded tokens.
 
-    Longest first, because then memory is highest in the first batch, and a failure comes at once.
+    The longest come first: the first batch needs the most memory, so a failure shows at once.
 
     Args:
-        indices: Which sentences.
-        lengths: Tokens of every sentence.
-        max_tokens: Most padded tokens (sentences × longest) of a batch; one longer sentence is a
-            batch of its own.
-        max_sentences: Most sentences of a batch.
+        indices: The sentences to group.
+        lengths: The number of tokens of every sentence.
+        max_tokens: The largest number of padded tokens (sentences × longest) in a batch. A longer
+            sentence is a batch of its own.
+        max_sentences: The largest number of sentences in a batch.
 
     Yields:
-        The indices, each exactly once.
+        The indices of each batch; every index exactly once.
     """
     indices = np.asarray(indices, np.int64)
     order = indices[np.argsort(-lengths[indices], kind="stable")]
@@ -55,9 +55,9 @@ def token_windows(
     """Split a stream of sentences into lists of about ``max_tokens`` tokens.
 
     Args:
-        sentences: Tokens of each sentence.
-        max_tokens: A window ends with the sentence that reaches this.
-        multiple: Every window but the last holds a multiple of this many sentences.
+        sentences: The tokens of each sentence.
+        max_tokens: A window ends with the sentence that reaches this number of tokens.
+        multiple: The number of sentences in every window but the last is a multiple of this.
     """
     window: list[Tokens] = []
     n_tokens = 0
@@ -73,45 +73,46 @@ def token_windows(
 
 
 class NumberedSentences:
-    """Sentences whose words have been looked at once, in the order in which they lie in memory.
+    """Sentences as numbers, one number per distinct word.
 
-    Batches, whose sentences lie anywhere, are then made of numbers alone, by a GPU if there is one.
+    Every string is read once, in its order in memory, which is fast. Batches take sentences from
+    anywhere, but need only the numbers, and a GPU can collect those.
 
     Args:
-        begin: The mark before each sentence…
-        end: …and behind it.
+        begin: The mark before each sentence.
+        end: The mark after each sentence.
     """
 
     def __init__(self, begin: str, end: str) -> None:
-        self._number: defaultdict[str, int] = defaultdict(count(1).__next__)  # 0 is none
+        self._number: defaultdict[str, int] = defaultdict(count(1).__next__)  # 0 is padding
         self._marks = self._number[begin], self._number[end]
         self._parts: list[tuple[Numbers, Codes]] = []
         self.lengths = np.zeros(0, np.int64)
         self.words: list[str] = []
-        """All distinct words, once no more are added; the first has the number 1."""
+        """All distinct words, set by :meth:`close`; the first has the number 1."""
 
     def add(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Number some more sentences, given as tokens without marks."""
+        """Add sentences, given as tokens without marks."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         words = chain.from_iterable(sentences)
         numbers = map(self._number.__getitem__, words)
         self._parts.append((lengths, np.fromiter(numbers, np.int32, int(lengths.sum()))))
 
     def close(self) -> None:
-        """No more will be added, and batches can be asked for."""
+        """Finish adding; :meth:`places` can be called from now on."""
         self.words = [*self._number]
         self.lengths = np.concatenate([self.lengths, *(lengths for lengths, _ in self._parts)])
         self._starts = np.cumsum(self.lengths) - self.lengths
-        # one more before the first sentence, in whose place its mark is put
+        # one number before the first sentence, because places() reads one before each
         numbers = [np.zeros(1, np.int32), *(n for _, n in self._parts)]
         self._numbers = torch.from_numpy(np.concatenate(numbers))
         self._parts = []
 
     def places(self, indices: Sequence[int], device: torch.device) -> Tensor:
-        """Some sentences between their marks, put together on the device.
+        """Some sentences with their marks, as one tensor on the device.
 
         Returns:
-            The number of the word at each place (B, T), 0 behind a sentence's end.
+            The number of the word at each position (B, T); 0 is padding.
         """
         if self._numbers.device != device:
             self._numbers = to_device(self._numbers, device)
@@ -127,16 +128,17 @@ class NumberedSentences:
 
 
 class Windows:
-    """Sentences in windows, each numbered as a whole while the one before it is computed.
+    """Sentences in windows; each window is numbered while the one before it is computed.
 
-    Sorting by length wants large windows; the first are smaller, as nothing is computed until then.
+    Large windows sort better by length. The first windows are small, because the device is idle
+    until the first is numbered.
 
     Args:
         sentences: Tokens without sentence marks.
-        begin: The mark before each sentence…
-        end: …and behind it.
-        first: Sentences of the first window, each later one having twice as many…
-        most: …up to so many.
+        begin: The mark before each sentence.
+        end: The mark after each sentence.
+        first: The number of sentences in the first window. Each later window has twice as many.
+        most: The largest number of sentences in a window.
     """
 
     def __init__(
@@ -147,14 +149,14 @@ class Windows:
         self._at, self._until, self._size = 0, first, first
 
     def read_ahead(self, share: float) -> None:
-        """Number some sentences of the next window, this share of all of them."""
+        """Number this share of the sentences of the next window."""
         until = min(self._at + math.ceil(share * self._size), self._until)
         if until > self._at:
             self._next.add(self._sentences[self._at : until])
             self._at = until
 
     def take(self) -> NumberedSentences | None:
-        """The next window; None behind the last."""
+        """The next window; None after the last."""
         self.read_ahead(1)
         window = self._next
         window.close()

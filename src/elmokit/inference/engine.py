@@ -1,4 +1,4 @@
-"""Sentences of tokens to layers, batch by batch."""
+"""Run a biLM over sentences, batch by batch."""
 
 from __future__ import annotations
 
@@ -22,47 +22,49 @@ from elmokit.nn.context import BiLMState
 from elmokit.text.characters import Alphabet
 
 CARRIED_BATCH_SIZE = 64
-"""Sentences of a batch with carried state, where batches matter; the default of AllenNLP."""
+"""Sentences per batch with carried state, where batches affect results; AllenNLP's default."""
 
 Result = TypeVar("Result")
 
-_CPU_TOKENS, _CPU_SENTENCES = 8192, 256  # twice that for large models, whose products want rows
+_CPU_TOKENS, _CPU_SENTENCES = 8192, 256  # doubled for large models, whose products need more rows
 _LARGE_CELL = 4096
-# a window's words are looked up before its first batch, which takes a CPU long while they are new
+# Sentences of the first and of the largest window. All words of a window are encoded before its
+# first batch, which is slow on a CPU as long as most words are new.
 _CPU_WINDOWS, _GPU_WINDOWS = (1024, 8192), (8192, 65_536)
-_GPU_VALUES = 2**27  # of a layer; small models take more tokens at once, which is all they lack
-_GPU_TOKENS_A_SENTENCE = 32
+_GPU_VALUES = 2**27  # values per layer of a batch; smaller models need more tokens to fill a GPU
+_GPU_TOKENS_PER_SENTENCE = 32
 
 
 @dataclass
 class BatchResult:
-    """Layers of some sentences."""
+    """The layers of one batch."""
 
     indices: list[int]
-    """Which sentences of the call these are (B)."""
+    """The index of each sentence (B) among those of the call."""
     lengths: list[int]
-    """Their tokens (B), without the sentence marks."""
+    """The number of tokens of each sentence (B), without marks."""
     layers: Tensor
-    """Layers 0 … upto, (upto + 1, B, T, D): mark, tokens, mark, then zeros. The next batch uses
-    their memory again."""
+    """Layers 0 … upto, (upto + 1, B, T, D): mark, tokens, mark, then zeros. The next batch
+    overwrites them."""
 
 
-class _Memory:
-    """Room for the layers of a batch, used again for the next one.
+class _Buffer:
+    """Memory for the layers of a batch, reused for the next one.
 
-    Fresh memory costs a CPU more time than copying into it, as the system clears it page by page.
+    On a CPU, new memory takes longer to get than to fill: the system clears it page by page.
     """
 
     def __init__(self) -> None:
-        self._room: Tensor | None = None
+        self._values: Tensor | None = None
 
-    def of(self, n_values: int, like: Tensor) -> Tensor:
-        if self._room is None or len(self._room) < n_values:
-            # more than needed the second time, so that it does not have to grow again and again
-            size = n_values if self._room is None else n_values * 3 // 2
-            self._room = None
-            self._room = like.new_empty(size)
-        return self._room
+    def get(self, n_values: int, like: Tensor) -> Tensor:
+        """At least n_values values, of the type and on the device of another tensor."""
+        if self._values is None or len(self._values) < n_values:
+            # if it must grow, grow beyond the need, so it rarely grows again
+            size = n_values if self._values is None else n_values * 3 // 2
+            self._values = None  # free the old values first
+            self._values = like.new_empty(size)
+        return self._values
 
 
 class Engine:
@@ -70,8 +72,8 @@ class Engine:
 
     Args:
         bilm: The model.
-        alphabet: What turns its words into ids.
-        cache_bytes: Most memory for token vectors kept between calls.
+        alphabet: Turns words into character ids.
+        cache_bytes: Memory limit for token vectors kept between calls.
     """
 
     def __init__(self, bilm: BiLM, alphabet: Alphabet, cache_bytes: int) -> None:
@@ -80,11 +82,11 @@ class Engine:
         self.cache = WordCache(
             bilm.token_encoder, alphabet, bilm.config.context.projection_dim, cache_bytes
         )
-        self._max_tokens: dict[str, int] = {}  # by kind of device, lowered when memory runs out
+        self._max_tokens: dict[str, int] = {}  # by device type; lowered when memory runs out
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         return self.bilm.device
 
     def run(
@@ -95,26 +97,30 @@ class Engine:
         start: StartState = None,
         batch_size: int | None = None,
     ) -> Iterator[Result]:
-        """Something made of the layers of all sentences, batch by batch, in no particular order.
+        """Compute the layers of all sentences and pass each batch to a function.
 
         Args:
-            sentences: Tokens without sentence marks; an empty sentence is read as its two marks.
-            then: What to make of each batch, while its layers are on the device.
+            sentences: Tokens without sentence marks. An empty sentence is read as its two marks.
+            then: Called with each batch, while its layers are on the device.
             upto: The last layer needed; None for all.
-            start: What the LSTMs start from.
-            batch_size: Most sentences of a batch; None to choose.
+            start: The initial state.
+            batch_size: The largest number of sentences in a batch. None chooses automatically.
+
+        Yields:
+            What ``then`` returns for each batch. Batches come in any order, except with carried
+            state, which keeps the order of the sentences.
         """
         self.cache.check_weights()
         if isinstance(start, CarriedState):
             rows = batch_size or CARRIED_BATCH_SIZE
             yield from self._run_carried(sentences, then, upto, start, rows)
             return
-        memory, first = _Memory(), 0
+        buffer, first = _Buffer(), 0
         windows = Windows(sentences, self.alphabet.begin, self.alphabet.end, *self._windows())
 
         def run_batch(window: NumberedSentences, vectors: Tensor, indices: list[int]) -> Result:
-            with self._undisturbed():
-                batch, _ = self._run_batch(window, vectors, indices, upto, start, memory)
+            with self._isolated():
+                batch, _ = self._run_batch(window, vectors, indices, upto, start, buffer)
                 batch.indices = [first + i for i in indices]
                 return then(batch)
 
@@ -126,9 +132,9 @@ class Engine:
             first += len(window.lengths)
 
     def _vectors(self, sentences: NumberedSentences) -> Tensor:
-        """Token vectors of all their words by number (1 + W, P)."""
+        """The token vectors (1 + W, P) of all distinct words, by number."""
         what = f"the vectors of {len(sentences.words):,} different words do"
-        with self._undisturbed(), self._fitting(what, "give fewer sentences at once"):
+        with self._isolated(), self._explain_out_of_memory(what, "pass fewer sentences at once"):
             return self.cache.vectors(sentences.words)
 
     def _run_window(
@@ -137,12 +143,20 @@ class Engine:
         run_batch: Callable[[list[int]], Result],
         batch_size: int | None,
     ) -> Iterator[tuple[Result, float]]:
-        """Results of batches of sentences, marks among their lengths, each with its share of them.
+        """Run the batches of one window.
 
-        When memory runs out, less is run at once from then on.
+        When memory runs out, this and later batches are made smaller.
+
+        Args:
+            lengths: The number of tokens of each sentence, marks included.
+            run_batch: Called with the indices of each batch.
+            batch_size: The largest number of sentences in a batch. None chooses automatically.
+
+        Yields:
+            The result of each batch, and its share of all sentences of the window.
         """
         kind = self.device.type
-        most, rows = self._at_once()
+        most, rows = self._batch_limits()
         rows = batch_size or rows
         budget = self._max_tokens.setdefault(kind, most)
         todo = deque(plan_batches(range(len(lengths)), lengths, budget, rows))
@@ -173,20 +187,20 @@ class Engine:
         start: CarriedState,
         rows: int,
     ) -> Iterator[Result]:
-        """Batches in the order given; the state of a row passes over its empty sentences."""
-        memory = _Memory()
+        """Run batches in the order given. Empty sentences do not change the state of their row."""
+        buffer = _Buffer()
         for first in range(0, len(sentences), rows):
             some = NumberedSentences(self.alphabet.begin, self.alphabet.end)
             some.add(sentences[first : first + rows])
             some.close()
             indices = list(range(len(some.lengths)))
             before = start.rows(len(indices), self.bilm)
-            # not in two halves, which would be another result
+            # a batch cannot be halved when memory runs out: that would change the results
             what = f"a batch of {len(indices)} sentences does"
-            with self._undisturbed(), self._fitting(what, "give a smaller batch_size"):
+            with self._isolated(), self._explain_out_of_memory(what, "pass a smaller batch_size="):
                 vectors = self.cache.vectors(some.words)
-                # all layers, as a state with some layers missing could not be carried on
-                batch, final = self._run_batch(some, vectors, indices, None, before, memory)
+                # all layers, because the next batch needs the state of each
+                batch, final = self._run_batch(some, vectors, indices, None, before, buffer)
                 read = torch.tensor([n > 0 for n in batch.lengths])
                 start.keep(final if read.all() else final.where(read, before))
                 batch.indices = [first + i for i in indices]
@@ -202,7 +216,7 @@ class Engine:
         indices: list[int],
         upto: int | None,
         start: BiLMState | None,
-        memory: _Memory,
+        buffer: _Buffer,
     ) -> tuple[BatchResult, BiLMState]:
         places = sentences.places(indices, vectors.device)
         tokens = vectors.index_select(0, places.view(-1)).view(*places.shape, -1)
@@ -210,27 +224,27 @@ class Engine:
         if start is not None and len(start) != len(indices):
             start = start.map(lambda t: t.expand(-1, len(indices), -1))
         context = self.bilm.config.context
-        n_layers = (context.n_layers if upto is None else upto) + 1
-        room = memory.of(n_layers * places.numel() * context.output_dim, tokens)
-        layers, final = self.bilm(tokens, torch.from_numpy(lengths + 2), start, upto, room)
+        n_layers = self.bilm.config.n_layers if upto is None else upto + 1
+        memory = buffer.get(n_layers * places.numel() * context.output_dim, tokens)
+        layers, final = self.bilm(tokens, torch.from_numpy(lengths + 2), start, upto, memory)
         return BatchResult(indices, lengths.tolist(), layers), final
 
     def _windows(self) -> tuple[int, int]:
-        """Sentences of the first window and of the largest."""
+        """The number of sentences in the first and in the largest window."""
         return _CPU_WINDOWS if self.device.type == "cpu" else _GPU_WINDOWS
 
-    def _at_once(self) -> tuple[int, int]:
-        """Most padded tokens and sentences of a batch."""
+    def _batch_limits(self) -> tuple[int, int]:
+        """The largest numbers of padded tokens and of sentences in a batch."""
         context = self.bilm.config.context
         if self.device.type == "cpu":
-            times = 2 if context.cell_dim >= _LARGE_CELL else 1
-            return times * _CPU_TOKENS, times * _CPU_SENTENCES
+            factor = 2 if context.cell_dim >= _LARGE_CELL else 1
+            return factor * _CPU_TOKENS, factor * _CPU_SENTENCES
         tokens = _GPU_VALUES // context.output_dim
-        return tokens, max(1, tokens // _GPU_TOKENS_A_SENTENCE)
+        return tokens, max(1, tokens // _GPU_TOKENS_PER_SENTENCE)
 
     @contextlib.contextmanager
-    def _fitting(self, what: str, remedy: str) -> Iterator[None]:
-        """Say what does not fit in memory, and what to do, if it runs out."""
+    def _explain_out_of_memory(self, what: str, remedy: str) -> Iterator[None]:
+        """If memory runs out, raise an error that says what does not fit and what to do."""
         try:
             yield
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
@@ -241,10 +255,11 @@ class Engine:
             ) from error
 
     @contextlib.contextmanager
-    def _undisturbed(self) -> Iterator[None]:
-        """Without gradients, and whatever autocast and device a caller has set.
+    def _isolated(self) -> Iterator[None]:
+        """Run without gradients, and independently of the caller's autocast and current device.
 
-        Autocast would change the numbers, and stay in the cache; kernels run on the current device.
+        Autocast would change the numbers and leave them in the cache. Kernels run on the current
+        device.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(torch.inference_mode())
@@ -256,6 +271,6 @@ class Engine:
 
 def _too_long(n_tokens: int, device: torch.device) -> OutOfMemoryError:
     return OutOfMemoryError(
-        f"a sentence of {n_tokens} tokens does not fit in the memory of {device}; split it, ask "
-        "for fewer layers, or use the CPU"
+        f"a sentence of {n_tokens} tokens does not fit in the memory of {device}; split it, "
+        "request fewer layers, or use the CPU"
     )

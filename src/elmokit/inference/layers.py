@@ -1,4 +1,4 @@
-"""Which layers a caller wants, and how they become one array."""
+"""Choose layers, and combine them into one array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from elmokit.errors import InputError
 from elmokit.nn.scalar_mix import ScalarMix
 
 Layers = str | int | Sequence[int] | npt.NDArray[np.integer[Any]]
-"""all, top, average, mix, the number of a layer, or several numbers."""
+"""One of "all", "top", "average" and "mix", the number of a layer, or several numbers."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class LayerChoice:
     """A checked choice of layers of a model.
 
     Args:
-        layers: What was asked for, resolved: numbers of layers, or "average" or "mix".
-        stacked: Whether each sentence's array has an axis of layers in front.
-        upto: The last layer that has to be computed.
+        layers: The numbers of the layers, or "average" or "mix".
+        stacked: Whether each array has a layer axis in front.
+        upto: The last layer to compute.
     """
 
     layers: tuple[int, ...] | str
@@ -33,7 +33,7 @@ class LayerChoice:
 
     @classmethod
     def parse(cls, layers: Layers, n_layers: int) -> LayerChoice:
-        """Check a choice against a model of n_layers, the token layer included."""
+        """Check a choice for a model with n_layers layers, including the token layer."""
         top = n_layers - 1
         if isinstance(layers, np.ndarray):
             layers = layers.tolist()
@@ -53,11 +53,11 @@ class LayerChoice:
 
     @property
     def layer_shape(self) -> tuple[int, ...]:
-        """What stands before (T, D) in the shape of a sentence's array."""
+        """The axes before (T, D) in the shape of a sentence's array."""
         return (len(self.layers),) if self.stacked else ()
 
     def apply(self, layers: Tensor, mix: ScalarMix) -> Tensor:
-        """Layers 0 … upto, (upto + 1, B, T, D), to (K, B, T, D); K is 1 where not stacked."""
+        """Layers 0 … upto, (upto + 1, B, T, D), to (K, B, T, D); K is 1 if not stacked."""
         if self.layers == "mix":
             return mix(layers)[None]
         if self.layers == "average":

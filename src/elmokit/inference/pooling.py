@@ -1,4 +1,4 @@
-"""Many token vectors to one: of a sentence, or of a phrase in it."""
+"""Pool token vectors into one vector per sentence or phrase."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Array = npt.NDArray[np.floating]
 
 
 def check_pooling(pooling: str) -> None:
-    """Raise for a name that is not a pooling."""
+    """Raise an error for an unknown pooling."""
     if pooling not in POOLINGS:
         raise InputError(f"pooling must be one of {', '.join(POOLINGS)}, not {pooling!r}")
 
 
 def pool(vectors: Array, pooling: str, bidirectional: bool) -> Array:
-    """Vectors (…, T, D) of the tokens of a sentence or phrase to one (…, D); zeros for no tokens.
+    """Pool token vectors (…, T, D) into (…, D); zeros if there are no tokens.
 
-    first-last is what the two language models know after reading it all: the forward half at the
-    last token and the backward half at the first.
+    "first-last" takes each direction where it has read all tokens: the forward half of the last
+    vector and the backward half of the first.
     """
     if vectors.shape[-2] == 0:
         return np.zeros((*vectors.shape[:-2], vectors.shape[-1]), vectors.dtype)
@@ -42,22 +42,22 @@ def tokens_of_span(
     """The tokens a span covers.
 
     Args:
-        span: (start, end) with end excluded, in characters or in tokens.
-        offsets: Character offsets of the tokens; None where the span counts tokens.
-        n_tokens: Tokens of the sentence.
+        span: (start, end), end excluded, in characters or tokens.
+        offsets: The (start, end) of each token in characters; None if the span counts tokens.
+        n_tokens: The number of tokens in the sentence.
     """
     start, end = span
     if offsets is None:
         if not 0 <= start < end <= n_tokens:
             raise InputError(
-                f"the span ({start}, {end}) does not lie in a sentence of {n_tokens} tokens; give "
-                "0 ≤ start < end ≤ tokens"
+                f"the span ({start}, {end}) is not within a sentence of {n_tokens} tokens; "
+                f"pass 0 ≤ start < end ≤ {n_tokens}"
             )
         return slice(start, end)
     covered = [i for i, (s, e) in enumerate(offsets) if s < end and start < e]
     if start < 0 or start >= end or not covered:
         raise InputError(
-            f"the span ({start}, {end}) covers no token of the text; give character offsets with "
+            f"the span ({start}, {end}) covers no token of the text; pass character offsets with "
             "0 ≤ start < end"
         )
     return slice(covered[0], covered[-1] + 1)

@@ -1,4 +1,4 @@
-"""The language model's side: probabilities of words in a sentence."""
+"""Probabilities of words in a sentence, by the language model."""
 
 from __future__ import annotations
 
@@ -22,38 +22,23 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Score:
-    """Natural log-probabilities of one sentence's tokens, as each direction sees them."""
+    """Natural log-probabilities of the tokens of one sentence, by direction."""
 
     tokens: list[str]
     forward: Floats
-    """log p(token | all before it) (T,)."""
+    """log p(token | all tokens before it) (T,)."""
     backward: Floats | None
-    """log p(token | all after it) (T,); None for a forward model."""
+    """log p(token | all tokens after it) (T,); None for a forward-only model."""
     end: float
-    """log p(sentence end | the sentence), of the forward direction."""
+    """log p(end of sentence | the sentence), forward."""
     start: float
-    """log p(sentence start | the sentence), of the backward direction; NaN for a forward model."""
+    """log p(start of sentence | the sentence), backward; NaN for a forward-only model."""
     known: npt.NDArray[np.bool_]
-    """False (T,) where the vocabulary lacks the token, and <UNK> was scored instead."""
-
-
-@dataclass(frozen=True)
-class Perplexity:
-    """Full-softmax perplexity of a text."""
-
-    forward: float
-    backward: float
-    """NaN for a forward model."""
-    mean: float
-    """exp of the mean loss of the directions, as ELMo's papers give it."""
-    n_predictions: int
-    """Tokens predicted by each direction, one sentence mark a sentence included."""
-    unknown_rate: float
-    """Share of tokens the vocabulary lacks; the more, the lower the perplexity seems."""
+    """False (T,) for tokens scored as <UNK>: those outside the vocabulary, and <UNK> itself."""
 
 
 class LanguageModel:
-    """A biLM's engine with its softmax and vocabulary."""
+    """An engine with its softmax and vocabulary."""
 
     def __init__(self, engine: Engine, softmax: Softmax, vocabulary: Vocabulary) -> None:
         self.engine, self.softmax, self.vocabulary = engine, softmax, vocabulary
@@ -64,15 +49,13 @@ class LanguageModel:
         start: StartState = None,
         batch_size: int | None = None,
     ) -> list[Score]:
-        """Log-probabilities of every token, a sentence at a time, order kept."""
+        """Score every token. Sentences are scored independently and returned in order."""
 
         @torch.inference_mode()
         def score_batch(batch: BatchResult) -> list[tuple[int, Score]]:
-            top = batch.layers[-1]
-            return [
-                (i, self._score_sentence(list(sentences[i]), top[row]))
-                for row, i in enumerate(batch.indices)
-            ]
+            tokens = [list(sentences[i]) for i in batch.indices]
+            scores = self._score_batch(tokens, batch.layers[-1])
+            return list(zip(batch.indices, scores, strict=True))
 
         parts = self.engine.run(sentences, score_batch, start=start, batch_size=batch_size)
         found = dict(pair for part in parts for pair in part)
@@ -81,23 +64,23 @@ class LanguageModel:
     def substitutes(
         self, tokens: Sequence[str], position: int, k: int, start: StartState = None
     ) -> list[tuple[str, float]]:
-        """The k likeliest words for one position, each with its probability.
+        """The k most probable words for one position, with their probabilities.
 
-        p(w | left, right) ∝ p(w | left) · p(w | right) / p(w), which is Bayes' rule where the two
-        sides are independent given the word. Without the division the frequency of words would
-        count twice, and quotation marks would fit everywhere.
+        p(w | left, right) ∝ p(w | left) · p(w | right) / p(w), which is Bayes' rule if the two
+        sides are independent given the word. Without the division, word frequency would count
+        twice, and frequent tokens such as quotation marks would rank high everywhere.
         """
         if not 0 <= position < len(tokens):
             raise InputError(
-                f"position {position} is not a token of a sentence of {len(tokens)} tokens; give "
-                f"0 to {len(tokens) - 1}"
+                f"position {position} is not in a sentence of {len(tokens)} tokens; pass 0 to "
+                f"{len(tokens) - 1}"
             )
         if k < 1:
             raise InputError(f"k must be 1 or more, not {k}")
 
         @torch.inference_mode()
         def log_probabilities(batch: BatchResult) -> Tensor:
-            # neither direction has read the token itself where its prediction is made
+            # each direction predicts the token before it reads it
             forward, backward = self._halves(batch.layers[-1][0])
             total = self.softmax(forward[position : position + 1])[0]
             if backward is not None:
@@ -117,64 +100,55 @@ class LanguageModel:
         ]
 
     def _halves(self, top: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The forward half (…, P) of a layer (…, D), and the backward half or None."""
         width = self.softmax.input_dim
-        return top[:, :width], top[:, width:] if top.shape[1] > width else None
+        return top[..., :width], top[..., width:] if top.shape[-1] > width else None
 
-    def _score_sentence(self, tokens: list[str], top: Tensor) -> Score:
-        n = len(tokens)
-        marked = [Vocabulary.begin, *tokens, Vocabulary.end]
-        targets = torch.from_numpy(self.vocabulary.ids(marked)).to(top.device)
+    def _score_batch(self, sentences: list[list[str]], top: Tensor) -> list[Score]:
+        """Score a batch from its top layer (B, T, D), with one softmax call per direction."""
+        lengths = np.array([len(tokens) for tokens in sentences])
+        marked = [[Vocabulary.begin, *tokens, Vocabulary.end] for tokens in sentences]
+        ids = [self.vocabulary.ids(tokens) for tokens in marked]
+        # a sentence of n tokens has n + 1 predictions per direction; the rest is padding
+        real = torch.from_numpy(np.arange(top.shape[1] - 1) <= lengths[:, None]).to(top.device)
+        ends = np.cumsum(lengths + 1)[:-1]
+
+        def score(half: Tensor, targets: list[npt.NDArray[np.int64]]) -> list[Floats]:
+            flat = torch.from_numpy(np.concatenate(targets)).to(top.device)
+            scores = self.softmax.score(half[real], flat).float().cpu().numpy()
+            return np.split(scores, ends)
+
         forward, backward = self._halves(top)
-        ahead = self.softmax.score(forward[: n + 1], targets[1:]).float().cpu().numpy()
-        behind = None
+        ahead = score(forward[:, :-1], [row[1:] for row in ids])
+        behind: list[Floats] | None = None
         if backward is not None:
-            behind = self.softmax.score(backward[1 : n + 2], targets[:-1]).float().cpu().numpy()
-        return Score(
-            tokens,
-            ahead[:-1],
-            None if behind is None else behind[1:],
-            float(ahead[-1]),
-            math.nan if behind is None else float(behind[0]),
-            np.array([token in self.vocabulary for token in tokens], bool),
-        )
+            behind = score(backward[:, 1:], [row[:-1] for row in ids])
+        unknown = self.vocabulary.id(Vocabulary.unknown)
+        return [
+            Score(
+                tokens,
+                ahead[i][:-1],
+                None if behind is None else behind[i][1:],
+                float(ahead[i][-1]),
+                math.nan if behind is None else float(behind[i][0]),
+                ids[i][1:-1] != unknown,
+            )
+            for i, tokens in enumerate(sentences)
+        ]
 
 
 def zipf(predicted: Tensor) -> Tensor:
-    """How frequent words are by themselves: log p (V,) up to a constant, by Zipf's law.
+    """Estimate word frequencies by Zipf's law: log p (V,), up to a constant.
 
-    Models keep no counts, but their vocabularies begin with the most frequent words, and
-    p(w) ∝ rank ** -s. The exponent s is how steeply the model's own predictions fall with the
-    rank, 1 at most: about 1 for a sorted vocabulary, about 0 for one in another order, where ranks
-    mean nothing and p(w) is better left alone.
+    Models store no counts, but their vocabularies usually start with the most frequent words, so
+    p(w) ∝ rank ** -s. The exponent s, at most 1, is how steeply the model's own predictions fall
+    with the rank. It is about 1 for a vocabulary sorted by frequency. For any other order it is
+    about 0, which leaves p(w) uniform, because such ranks carry no information.
 
     Args:
-        predicted: The model's log-probabilities (V,) somewhere, in the order of the vocabulary.
+        predicted: The model's log-probabilities (V,) at some position, in vocabulary order.
     """
     ranks = torch.arange(1, len(predicted) + 1).to(predicted).log()
     from_mean = ranks - ranks.mean()
     slope = -(from_mean @ predicted) / from_mean.square().sum().clamp(min=1e-9)
     return -slope.clamp(0, 1) * ranks
-
-
-def perplexity(scores: Sequence[Score]) -> Perplexity:
-    """Perplexity over all given sentences together."""
-    if not scores:
-        raise InputError("perplexity needs one sentence or more")
-    n_tokens = sum(len(score.tokens) for score in scores)
-    n = n_tokens + len(scores)
-    forward = -sum(float(s.forward.sum(dtype=np.float64)) + s.end for s in scores) / n
-    backward = math.nan
-    if scores[0].backward is not None:
-        backward = (
-            -sum(
-                float(s.backward.sum(dtype=np.float64)) + s.start
-                for s in scores
-                if s.backward is not None
-            )
-            / n
-        )
-    mean = forward if math.isnan(backward) else (forward + backward) / 2
-    unknown = sum(int((~score.known).sum()) for score in scores)
-    with np.errstate(over="ignore"):  # infinite where a model has diverged
-        forward, backward, mean = np.exp([forward, backward, mean]).tolist()
-    return Perplexity(forward, backward, mean, n, unknown / max(1, n_tokens))

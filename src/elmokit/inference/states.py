@@ -18,10 +18,13 @@ class CarriedState:
     It grows with the largest batch seen; a smaller batch uses and changes its first rows. Pass the
     same object to call after call. A new object starts from zeros.
 
-    Example:
-        >>> state = CarriedState()                                 # doctest: +SKIP
-        >>> first = elmo.encode(batch, state=state)                # doctest: +SKIP
-        >>> second = elmo.encode(batch, state=state)  # differs    # doctest: +SKIP
+    Examples:
+        >>> from elmokit import CarriedState, Elmo
+        >>> elmo, state = Elmo.load(), CarriedState()
+        >>> first = elmo.encode(["The bank ."], state=state)
+        >>> second = elmo.encode(["The bank ."], state=state)
+        >>> bool((first[0] == second[0]).all())
+        False
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """A bounded cache of token vectors.
 
-A word's token vector depends on the word alone, so caching it changes nothing but the last bits.
+A token vector depends on its word alone, so caching it changes results by rounding at most.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from elmokit.text.characters import Alphabet
 
 
 class WordCache:
-    """The token encoder with a cache; the least recently used words are dropped first.
+    """The token encoder with a cache that drops the least recently used words first.
 
     Args:
-        encoder: From ids (W, C) to token vectors (W, P).
-        alphabet: Makes the ids.
+        encoder: Turns character ids (W, C) into token vectors (W, P).
+        alphabet: Turns words into character ids.
         output_dim: P.
-        max_bytes: Memory limit of the cached vectors; 0 disables the cache.
+        max_bytes: Memory limit for cached vectors; 0 disables the cache.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class WordCache:
             self._forget()
 
     def check_weights(self) -> None:
-        """Drop all words if the encoder was trained, reloaded or moved."""
+        """Drop all words if the weights of the encoder have changed or moved."""
         with self._lock:
             now = WeightSnapshot(self._encoder.parameters())
             if now != self._weights:
@@ -65,7 +65,7 @@ class WordCache:
                 self._weights = now
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copying and pickling: without the lock and the cached vectors."""
+        """For copying and pickling: everything but the lock and the cached vectors."""
         kept = ("_encoder", "_alphabet", "capacity")
         return {name: self.__dict__[name] for name in kept}
 
@@ -76,22 +76,22 @@ class WordCache:
 
     @torch.inference_mode()
     def vectors(self, words: Sequence[str]) -> Tensor:
-        """Token vectors (1 + W, P) of at least one distinct word, in order; row 0 is zeros."""
+        """Token vectors (1 + W, P) of one or more distinct words, in order; row 0 is zeros."""
         with self._lock:
             if len(words) > self.capacity:  # too many to cache
                 return self._encode(words)
             try:
                 rows = self._look_up(words)
-            except BaseException:  # half done, a word could be left with another's vector
+            except BaseException:  # an interrupted update could leave a word with another's vector
                 self._forget()
                 raise
             assert self._table is not None
-            # a copy: by the next call a row may belong to another word
-            at = torch.from_numpy(np.concatenate([[0], rows]))
-            return self._table.index_select(0, to_device(at, self._table.device))
+            # a copy, because the next call may give a row to another word
+            index = torch.from_numpy(np.concatenate([[0], rows]))
+            return self._table.index_select(0, to_device(index, self._table.device))
 
     def _look_up(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
-        """The row of every word in the table."""
+        """The table row of every word; new words are added."""
         self._calls += 1
         rows = np.fromiter(map(self._rows.get, words, repeat(0)), np.int64, len(words))
         self._last_used[rows] = self._calls
@@ -101,23 +101,23 @@ class WordCache:
         return rows
 
     def _store(self, words: list[str], in_use: int) -> list[int]:
-        """Give each new word a row: that of a dropped word if possible, else a new one.
+        """Assign each new word a row: one of a dropped word if possible, else a new one.
 
         Args:
             words: Distinct words that are not cached.
-            in_use: Number of other rows this call needs; they must stay.
+            in_use: The number of cached words this call needs too; they must stay.
         """
         vectors = self._encode(words)[1:]
         missing = len(words) - (self.capacity - len(self._rows))
         if missing > 0:
-            # more than needed, because finding the oldest is slow
+            # drop more than needed, because finding the least recently used is slow
             n = min(max(missing, self.capacity // 16), len(self._rows) - in_use)
             used = np.fromiter(self._rows.values(), np.int64, len(self._rows))
             for row in used[np.argpartition(self._last_used[used], n - 1)[:n]].tolist():
                 del self._rows[self._words[row]]
                 self._free.append(row)
-        n_again = min(len(words), len(self._free))
-        n_rows = len(self._words) + len(words) - n_again
+        n_reused = min(len(words), len(self._free))
+        n_rows = len(self._words) + len(words) - n_reused
         size = 0 if self._table is None else len(self._table)
         if n_rows > size:
             grown = vectors.new_zeros(
@@ -127,7 +127,7 @@ class WordCache:
                 grown[:size] = self._table
             self._table = grown
             self._last_used = np.pad(self._last_used, (0, len(grown) - len(self._last_used)))
-        rows = [self._free.pop() for _ in range(n_again)]
+        rows = [self._free.pop() for _ in range(n_reused)]
         rows += range(len(self._words), n_rows)
         self._words += [""] * (n_rows - len(self._words))
         assert self._table is not None
@@ -139,6 +139,5 @@ class WordCache:
         return rows
 
     def _encode(self, words: Sequence[str]) -> Tensor:
-        """Token vectors (1 + W, P), the first zeros, through the CNN."""
-        vectors = encode_words(self._encoder, self._alphabet, words)
-        return torch.cat([vectors.new_zeros(1, vectors.shape[1]), vectors])
+        """Token vectors (1 + W, P), computed by the CNN; row 0 is zeros."""
+        return encode_words(self._encoder, self._alphabet, words)

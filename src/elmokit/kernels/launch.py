@@ -1,4 +1,4 @@
-"""Cached kernel launches: Triton's kernels without its lookup at every call."""
+"""Cached kernel launches, which skip Triton's lookup at every call."""
 
 # mypy: ignore-errors
 
@@ -30,7 +30,7 @@ def launch(
 
     Args:
         kernel: A function of ``triton.jit``; its numbers are not specialised.
-        grid: How many programs, in up to three dimensions.
+        grid: The number of programs, in up to three dimensions.
         tensors: On the current device.
         numbers: Integers and floats.
         constants: Values of ``tl.constexpr`` arguments.

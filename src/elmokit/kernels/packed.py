@@ -23,7 +23,7 @@ from elmokit.kernels.ragged import Ragged
 from elmokit.kernels.weights import LSTMWeights
 
 SPLIT_ROWS = 128
-"""From this many sentences on, float32 products are made of bfloat16 ones."""
+"""From this many sentences on, float32 products are computed as sums of bfloat16 products."""
 
 _PIECES = 6  # bfloat16 pieces of a split float32 number; see _split_weight
 _LONGEST_SUM = 1024  # units of a projection summed in one product of split numbers
@@ -72,7 +72,7 @@ def run(
     steps: ModuleType = steps_torch,
     dropout: float = 0.0,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Run all directions over packed rows, each direction reading its own.
+    """Run all directions over packed rows; each direction reads its own rows.
 
     Args:
         stacks: The LSTMs of each direction.
@@ -165,7 +165,7 @@ def _run(
         ragged: How the rows are arranged.
         clips: Bounds of the cells and of the projection.
         steps: The passes over the products' results.
-        split: Whether to make float32 products of bfloat16 ones.
+        split: Whether to compute float32 products as sums of bfloat16 products.
 
     Returns:
         Outputs (R, N, P), and both states after each sentence.
@@ -192,7 +192,7 @@ def _run(
     for t, n in enumerate(ragged.counts):
         if t == 0:
             steps.begin(h[:, :n], x[:, :n], operand, pieces)
-        if n != running:  # making views takes as long as a step of a small model does
+        if n != running:  # creating views takes as long as a step of a small model
             running = n
             some_operand, some_gates, some_y, some_raw = (
                 buffer[:, :n] for buffer in (operand, gates, y, raw)

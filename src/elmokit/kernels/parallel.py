@@ -1,4 +1,4 @@
-"""Running both directions side by side on a CPU, each with its share of the threads."""
+"""Run both directions in parallel on a CPU, each with its share of the threads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process and number 
 
 
 def run_all(tasks: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
-    """Results of independent tasks without gradients, in order.
+    """Run independent tasks without gradients and return their results in order.
 
-    The tasks run side by side on a CPU with several threads, and one after another elsewhere.
+    Tasks run in parallel on a CPU with several threads, otherwise one after another.
     """
     threads = torch.get_num_threads()
     if len(tasks) < 2 or device.type != "cpu" or threads < 2 or torch.is_grad_enabled():
@@ -35,25 +35,25 @@ def run_all(tasks: Sequence[Callable[[], Result]], device: torch.device) -> list
         futures = [pool.submit(in_mode, task) for task in tasks]
     except RuntimeError:  # Python is shutting down and starts no more threads
         return [task() for task in tasks]
-    wait(futures)  # also when one fails: the other must not write into the next batch
+    wait(futures)  # even if one fails, because the other must not write into the next batch
     return [future.result() for future in futures]
 
 
 def _pool(threads: int, n_tasks: int) -> ThreadPoolExecutor:
-    """A pool of one worker per task; the workers share the threads."""
+    """A pool with one worker per task; the workers share the threads."""
     key = (os.getpid(), threads)  # threads do not survive a fork
     if key not in _pools:
         pool = ThreadPoolExecutor(n_tasks, "elmokit")
-        everybody = Barrier(n_tasks)
+        all_workers = Barrier(n_tasks)
 
         def set_up(_: int) -> None:
-            # The first use of PyTorch in a thread adopts the process's number of threads and would
-            # undo a number set earlier.
+            # The first use of PyTorch in a thread adopts the process's number of threads, which
+            # would overwrite a number set before.
             torch.get_num_threads()
             torch.set_num_threads(max(1, threads // n_tasks))
-            everybody.wait()  # every worker does this exactly once
+            all_workers.wait()  # so each worker runs this exactly once
 
         list(pool.map(set_up, range(n_tasks)))
-        torch.set_num_threads(threads)  # else new threads would adopt the workers' number
+        torch.set_num_threads(threads)  # otherwise new threads would adopt the workers' number
         _pools[key] = pool
     return _pools[key]

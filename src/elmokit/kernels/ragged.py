@@ -14,8 +14,8 @@ class Ragged:
     """Sentences sorted by length, with their tokens in rows, step by step.
 
     All tokens of step 0 come first, then all of step 1, and so on. At every step the sentences
-    still running are the first rows, so no padding is computed. The
-    backward direction reads each sentence from its own end, so both directions have the same rows.
+    still running are the first rows, so no padding is computed. The backward direction reads each
+    sentence from its own end, so both directions have the same rows.
 
     Attributes:
         lengths: Tokens (B,) of each sentence, in the order given, on the CPU.

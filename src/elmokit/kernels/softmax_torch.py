@@ -1,4 +1,4 @@
-"""The middle of a softmax's loss, in PyTorch: logits to losses, and to their own gradients."""
+"""Cross-entropy of logits, with gradients in place, in PyTorch."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def cross_entropy(
     own: Tensor | None,
     gradient: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """Losses of some rows; their logits become the gradients of these.
+    """Compute losses from logits, and overwrite the logits with their gradients.
 
     Args:
-        logits: (R, V) without the bias; changed to the gradient of the sum of losses if asked for,
-            and to nothing of use if not.
+        logits: (N, V) without the bias. Replaced by the gradient of the sum of the losses if
+            ``gradient`` is set, otherwise undefined afterwards.
         bias: (V,) in float32.
-        targets: The right words (R,): columns, or, where ids are given, ids.
-        ids: Of every column (V,) its word, where the columns are a sample; a column that is a row's
-            own target does not count there.
-        own: With ids, the logit (R,) of each row's target, bias included, in float32.
-        gradient: Whether gradients are wanted.
+        targets: The target words (N,): columns, or word ids if ``ids`` is given.
+        ids: The word id (V,) of every column, if the columns are a sample of the vocabulary. A
+            column that is the target of a row does not count for that row.
+        own: With ids, the logits (N,) of the targets, bias included, in float32.
+        gradient: Whether gradients are needed.
 
     Returns:
-        Losses (R,) in float32, and with ids the gradient (R,) of own.
+        Losses (N,) in float32, and with ids the gradient (N,) of own.
     """
-    # in the logits' own place, where nobody needs them any more
+    # in place if possible, because the logits are not needed again
     x = logits.add_(bias) if logits.dtype == bias.dtype else logits.float() + bias
     if ids is None or own is None:
         mine = x.gather(1, targets[:, None]).squeeze(1)

@@ -1,6 +1,6 @@
-"""The pass of softmax_torch.py as a fused kernel for a GPU: logits are read twice, written once."""
+"""softmax_torch.py as a fused GPU kernel, which reads logits twice and writes them once."""
 
-# Triton's language is Python's syntax with another meaning, which mypy does not know.
+# mypy does not know Triton's language, which gives Python's syntax another meaning.
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def cross_entropy(
     own: Tensor | None,
     gradient: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """See softmax_torch."""
+    """See :mod:`elmokit.kernels.softmax_torch`."""
     rows, n = logits.shape
     losses = torch.empty(rows, device=logits.device)
     sampled = ids is not None

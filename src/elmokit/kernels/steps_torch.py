@@ -1,7 +1,8 @@
-"""What packed.py does with the results of its products, in PyTorch.
+"""The passes of packed.py over the results of its products, in PyTorch.
 
-Tensors have directions first and rows second (R, n, …); of those with more rows than a step has,
-the first n are meant. Gates are in the published order: input i, candidate j, forget f, output o.
+Tensors have directions first and rows second (R, n, …). If a tensor has more rows than the step
+(≥ n), only the first n are used. Gates are in the published order: input i, candidate j, forget f,
+output o.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from torch import Tensor
 
 
 def begin(h: Tensor, x: Tensor, operand: Tensor, pieces: int) -> None:
-    """Put input x and state h (R, n, P) side by side into the operand of the first product."""
+    """Write input x and state h (R, n, P) side by side into the operand of the first product."""
     _put(operand[:, : h.shape[1]], torch.cat([x.to(h.dtype), h], -1), pieces)
 
 
@@ -25,18 +26,19 @@ def cell(
     pieces: int,
     keep: bool,
 ) -> None:
-    """Gates to memory cells and what they let out.
+    """Compute the cells and their output from the gates.
 
     Args:
-        gates: (R, n, 4H) without the bias; what they are after it and their functions if kept.
+        gates: (R, n, 4H) without the bias. If ``keep`` is set, replaced by the activated gates.
         bias: (R, 4H).
         c: Cells (R, ≥ n, H) before the step, in float32.
-        c_next: Where those after it go; may be the same.
-        y: Where the cells' output goes, split into pieces side by side: (R, ≥ n, H), or (R · C,
-            ≥ n, H / C) where its projection is summed in C parts.
+        c_next: Receives the cells after the step; may be c.
+        y: Receives the output of the cells before the projection: (R, ≥ n, H), or
+            (R · K, ≥ n, H / K) if the projection is summed in K parts; ``pieces`` times as wide if
+            split.
         clip: Bound of the cells.
-        pieces: 1, or 6 to split y.
-        keep: Whether the gates are wanted afterwards.
+        pieces: 1, or 6 to split y into bfloat16 pieces.
+        keep: Whether the backward pass needs the gates.
     """
     n = gates.shape[1]
     i, j, f, o = (gates.float() + bias[:, None]).chunk(4, -1)
@@ -45,8 +47,8 @@ def cell(
     if clip is not None:
         new = new.clamp(-clip, clip)
     c_next[:, :n] = new
-    let_out = torch.stack((o * new.tanh()).chunk(len(y) // len(gates), -1), 1).flatten(0, 1)
-    _put(y[:, :n], let_out, pieces)
+    parts = torch.stack((o * new.tanh()).chunk(len(y) // len(gates), -1), 1).flatten(0, 1)
+    _put(y[:, :n], parts, pieces)
     if keep:
         gates.copy_(torch.cat([i, j, f, o], -1))
 
@@ -60,17 +62,18 @@ def output(
     clip: float | None,
     pieces: int,
 ) -> None:
-    """Projections to outputs, and on to the next step.
+    """Compute the outputs from the projections, and prepare the next step.
 
     Args:
-        raw: Projections (R, n, P) before clipping, or (R · C, n, P) in C parts.
-        out: Where the outputs (R, ≥ n, P) go.
-        h: Where the state (R, ≥ n, P) goes, in float32; None if it is not wanted.
-        x: Inputs (R, m, P) of the next step, m ≤ n; of no rows where they are in the operand.
-        operand: That of the next step's first product: (R, ≥ m, 2P), split into pieces; of exactly
-            m rows where the inputs are in it.
+        raw: Projections (R, n, P) before clipping, or (R · K, n, P) in K parts.
+        out: Receives the outputs (R, ≥ n, P).
+        h: Receives the state (R, ≥ n, P), in float32; None in training.
+        x: Inputs (R, m, P) of the next step, m ≤ n. No rows in training, where the operand already
+            contains them.
+        operand: The operand of the next step's first product: (R, ≥ m, 2P), ``pieces`` times as
+            wide if split; exactly m rows in training.
         clip: Bound of the projection.
-        pieces: 1, or 6 to split the operand.
+        pieces: 1, or 6 to split the operand into bfloat16 pieces.
     """
     n, width = raw.shape[1:]
     value = raw.float().view(len(out), -1, n, width).sum(1)
@@ -88,14 +91,14 @@ def output(
 def output_gradient(
     d_out: Tensor, d_next: Tensor, d_h: Tensor, raw: Tensor, d_raw: Tensor, clip: float | None
 ) -> None:
-    """The gradient of the projections before clipping.
+    """Compute the gradient of the projections before clipping.
 
     Args:
-        d_out: That of the outputs (R, n, P).
-        d_next: That of the next step's operand (R, m, 2P), m ≤ n.
-        d_h: That of the states (R, ≥ n, P) after each sentence, for those that end here.
+        d_out: Gradient of the outputs (R, n, P).
+        d_next: Gradient of the next step's operand (R, m, 2P), m ≤ n.
+        d_h: Gradient of the final states (R, ≥ n, P); used for the sentences that end here.
         raw: Projections (R, n, P) before clipping.
-        d_raw: Where it goes.
+        d_raw: Receives the result (R, n, P).
         clip: Bound of the projection.
     """
     n, width = raw.shape[1:]
@@ -115,21 +118,21 @@ def cell_gradient(
     d_gates: Tensor,
     clip: float | None,
 ) -> None:
-    """The gradient of the gates before their functions.
+    """Compute the gradient of the gates before their activations.
 
     Args:
-        gates: (R, n, 4H) after their functions.
+        gates: Activated gates (R, n, 4H).
         c_next: Cells (R, n, H) after the step.
-        c: Cells (R, ≥ n, H) before it.
-        d_y: Gradient of the cells' output (R, ≥ n, H).
-        d_c: Gradient of the cells (R, ≥ n, H) after the step, changed to that before it.
-        d_gates: Where it goes.
+        c: Cells (R, ≥ n, H) before the step.
+        d_y: Gradient of the output of the cells (R, ≥ n, H).
+        d_c: Gradient of the cells (R, ≥ n, H) after the step; replaced by the one before it.
+        d_gates: Receives the result (R, n, 4H).
         clip: Bound of the cells.
     """
     n = gates.shape[1]
     i, j, f, o = gates.float().chunk(4, -1)
-    let_out, d_y = c_next.tanh(), d_y[:, :n].float()
-    d_cell = d_c[:, :n] + d_y * o * (1 - let_out * let_out)
+    squashed, d_y = c_next.tanh(), d_y[:, :n].float()
+    d_cell = d_c[:, :n] + d_y * o * (1 - squashed * squashed)
     if clip is not None:
         d_cell = torch.where(c_next.abs() < clip, d_cell, 0)
     d_c[:, :n] = d_cell * f
@@ -137,13 +140,13 @@ def cell_gradient(
         d_cell * j * i * (1 - i),
         d_cell * i * (1 - j * j),
         d_cell * c[:, :n] * f * (1 - f),
-        d_y * let_out * o * (1 - o),
+        d_y * squashed * o * (1 - o),
     ]
     d_gates.copy_(torch.cat(parts, -1))
 
 
 def three_pieces(values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Float32 numbers as sums of three bfloat16 ones, the largest first."""
+    """Split float32 numbers into sums of three bfloat16 numbers, the largest first."""
     high = values.bfloat16()
     rest = values - high.float()
     middle = rest.bfloat16()

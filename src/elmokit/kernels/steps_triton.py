@@ -1,6 +1,6 @@
 """The passes of steps_torch.py as fused kernels for a GPU."""
 
-# Triton's language is Python's syntax with another meaning, which mypy does not know.
+# mypy does not know Triton's language, which gives Python's syntax another meaning.
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _BLOCK = 1024
 
 @triton.jit
 def _tanh(x, EXACT: tl.constexpr):
-    # the short form is off by 1e-7 at most, but near zero that is much of the value
+    # the short form has an error of up to 1e-7, which is relatively large near zero
     return libdevice.tanh(x) if EXACT else 2 * tl.sigmoid(2 * x) - 1
 
 
 @triton.jit
 def _clamp(x, clip):
-    # as in PyTorch, what is not a number stays so, and is noticed
+    # NaN stays NaN, as in PyTorch, so broken weights are noticed
     x = tl.maximum(x, -clip, propagate_nan=tl.PropagateNan.ALL)
     return tl.minimum(x, clip, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def _put(target, values, inside, WIDTH: tl.constexpr, PIECES: tl.constexpr):
-    """Store values, or their pieces WIDTH apart (see packed._split_weight)."""
+    """Store values, or their bfloat16 pieces WIDTH apart (see packed._split_weight)."""
     if PIECES == 1:
         tl.store(target, values, inside)
     else:
@@ -160,10 +160,10 @@ def _cell_gradient(
     o = tl.load(own + 3 * H, inside).to(tl.float32)
     after = tl.load(c_next + d * next_apart + at, inside)
     before = tl.load(c + d * c_apart + at, inside)
-    let_out = _tanh(after, EXACT)
+    squashed = _tanh(after, EXACT)
     dy = tl.load(d_y + d * d_y_apart + at, inside).to(tl.float32)
     own_d_c = d_c + d * d_c_apart + at
-    d_cell = tl.load(own_d_c, inside) + dy * o * (1 - let_out * let_out)
+    d_cell = tl.load(own_d_c, inside) + dy * o * (1 - squashed * squashed)
     if CLIP:
         d_cell = tl.where(tl.abs(after) < clip, d_cell, 0)
     tl.store(own_d_c, d_cell * f, inside)
@@ -171,11 +171,11 @@ def _cell_gradient(
     tl.store(target, d_cell * j * i * (1 - i), inside)
     tl.store(target + H, d_cell * i * (1 - j * j), inside)
     tl.store(target + 2 * H, d_cell * before * f * (1 - f), inside)
-    tl.store(target + 3 * H, dy * let_out * o * (1 - o), inside)
+    tl.store(target + 3 * H, dy * squashed * o * (1 - o), inside)
 
 
 def begin(h: Tensor, x: Tensor, operand: Tensor, pieces: int) -> None:
-    """See steps_torch."""
+    """See :mod:`elmokit.kernels.steps_torch`."""
     directions, n, width = h.shape
     launch(
         _begin,
@@ -196,7 +196,7 @@ def cell(
     pieces: int,
     keep: bool,
 ) -> None:
-    """See steps_torch."""
+    """See :mod:`elmokit.kernels.steps_torch`."""
     directions, n, width = gates.shape
     width //= 4
     exact = gates.dtype == torch.float32
@@ -218,11 +218,11 @@ def output(
     clip: float | None,
     pieces: int,
 ) -> None:
-    """See steps_torch."""
+    """See :mod:`elmokit.kernels.steps_torch`."""
     n, width = raw.shape[1:]
     directions = len(out)
     training = h is None
-    h = raw if h is None else h  # not read then
+    h = raw if h is None else h  # unused in training, but the kernel needs a pointer
     m = operand.shape[1] if training else x.shape[1]
     apart = tuple(t.stride(0) for t in (raw, out, h, x, operand))
     launch(
@@ -237,7 +237,7 @@ def output(
 def output_gradient(
     d_out: Tensor, d_next: Tensor, d_h: Tensor, raw: Tensor, d_raw: Tensor, clip: float | None
 ) -> None:
-    """See steps_torch."""
+    """See :mod:`elmokit.kernels.steps_torch`."""
     directions, n, width = raw.shape
     apart = raw.stride(0), d_next.stride(0), d_h.stride(0)
     launch(
@@ -258,7 +258,7 @@ def cell_gradient(
     d_gates: Tensor,
     clip: float | None,
 ) -> None:
-    """See steps_torch."""
+    """See :mod:`elmokit.kernels.steps_torch`."""
     directions, n, width = gates.shape
     width //= 4
     apart = tuple(t.stride(0) for t in (gates, c_next, c, d_y, d_c))

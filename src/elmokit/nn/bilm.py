@@ -16,7 +16,7 @@ from elmokit.kernels.gpu import gpu_steps
 from elmokit.kernels.parallel import run_all
 from elmokit.kernels.ragged import Ragged
 from elmokit.nn.char_encoder import CharEncoder
-from elmokit.nn.context import BiLMState, LayerRows
+from elmokit.nn.context import BiLMState, Context, LayerRows
 from elmokit.nn.lstm import ProjectedLSTM
 from elmokit.nn.transformer import TransformerContext
 
@@ -85,13 +85,14 @@ class LSTMContext:
         is_float32 = all(t.dtype == torch.float32 for t in sources)
         if on_cpu and is_float32 and not (gradients or autocast or dropout):
             return self._read_on_cpu(weights, rows, ragged, start, precision)
+        rounded = rows
         if autocast:
-            rows = rows.to(torch.get_autocast_dtype(rows.device.type))
+            rounded = rows.to(torch.get_autocast_dtype(rows.device.type))
         elif precision == "bfloat16" and not gradients:
-            rows = rows.to(torch.bfloat16)
-        steps = gpu_steps(rows.device)
-        if packed.can_run(weights, rows) and (steps is not None or (on_cpu and gradients)):
-            return self._read_packed(weights, rows, ragged, start, gradients, dropout)
+            rounded = rows.to(torch.bfloat16)
+        fused = gpu_steps(rows.device) is not None
+        if packed.can_run(weights, rounded) and (fused or gradients):
+            return self._read_packed(weights, rounded, ragged, start, gradients, dropout)
         return self.read_plainly(rows, ragged, start, upto, dropout)
 
     def _read_on_cpu(
@@ -196,7 +197,7 @@ class BiLM(nn.Module):
         return [s for s in (self.forward_layers, self.backward_layers) if s is not None]
 
     @property
-    def context(self) -> LSTMContext | TransformerContext:
+    def context(self) -> Context:
         """The layers of all directions, run together."""
         return _CONTEXTS[self.config.context.kind](self.directions, self.config.context)
 

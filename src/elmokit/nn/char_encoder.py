@@ -1,4 +1,4 @@
-"""The character CNN: a word's characters to its token vector."""
+"""The character CNN, which turns the characters of a word into its token vector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from elmokit.config import TokenEncoderConfig
 class Highway(nn.Module):
     """y = g·relu(transform(x)) + (1 − g)·x with g = sigmoid(gate(x)).
 
-    The published files call the gate "carry", although it weighs the transformed side.
+    The published files call the gate "carry", although it weights the transformed side.
     """
 
     def __init__(self, width: int) -> None:
@@ -30,10 +30,10 @@ class Highway(nn.Module):
 
 
 class Convolution(nn.Module):
-    """One width of filters over a word's characters, and the maximum over positions.
+    """Filters of one width over the characters of a word, and their maximum over positions.
 
-    As a matrix product, not torch's convolution: that one silently computes in TF32 on a GPU,
-    which is a hundred times less exact.
+    Computed as a matrix product: PyTorch's convolution silently uses TF32 on a GPU, which is a
+    hundred times less precise.
     """
 
     def __init__(self, character_dim: int, count: int, width: int) -> None:
@@ -45,16 +45,16 @@ class Convolution(nn.Module):
     def forward(self, characters: Tensor) -> Tensor:
         """(W, C, character_dim) to (W, count)."""
         windows = characters.unfold(1, self.width, 1).flatten(2)  # (W, positions, dim · width)
-        # the bias is the same at every position, so it can wait until after the maximum
+        # the bias is the same at every position, so it is added after the maximum
         return F.linear(windows, self.weight.flatten(1)).amax(1) + self.bias
 
 
 class CharEncoder(nn.Module):
-    """Convolutions of several widths, maximum, activation, highways, projection.
+    """Convolutions of several widths, max-pooling, activation, highway layers, projection.
 
     Args:
-        config: Sizes of the encoder.
-        output_dim: Width P of a token vector.
+        config: The sizes of the encoder.
+        output_dim: P, the width of a token vector.
     """
 
     def __init__(self, config: TokenEncoderConfig, output_dim: int) -> None:
@@ -69,20 +69,20 @@ class CharEncoder(nn.Module):
             Convolution(config.character_dim, count, width) for width, count in config.filters
         )
         self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.n_highway))
-        # The published layout has no projection where it would not change the width; models with
+        # The published layout omits the projection if it would not change the width; models with
         # word vectors always have one.
         self.projection = (
             nn.Linear(features, output_dim) if config.word_dim or features != output_dim else None
         )
-        if not self.convolutions:  # nothing is read by it then
+        if not self.convolutions:  # then it is unused
             self.character_embedding.requires_grad_(False)
         self.activation = {"relu": torch.relu, "tanh": torch.tanh}[config.activation]
         self.reset_parameters()
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw fresh weights as bilm-tf does."""
-        if self.character_embedding.weight.is_meta:  # they will be loaded
+        """Initialise the weights as bilm-tf does."""
+        if self.character_embedding.weight.is_meta:  # weights will be loaded
             return
         for embedding in (self.character_embedding, self.word_embedding):
             if embedding is not None:
@@ -103,10 +103,12 @@ class CharEncoder(nn.Module):
             nn.init.zeros_(self.projection.bias)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Token vectors (…, P) of ids (…, C), or (…, C + 1) with the word's id in the last column.
+        """Token vectors (…, P).
 
-        C may be cut to the longest word, its markers and the widest filter: every further window
-        would hold padding alone and cannot change the maximum.
+        Args:
+            ids: Character ids (…, C), or (…, C + 1) with the word id in the last column. C may be
+                cut to the longest word with its markers, plus the width of the widest filter: all
+                further windows contain padding only and cannot change the maximum.
         """
         shape, ids = ids.shape[:-1], ids.flatten(0, -2)
         features = []
@@ -115,7 +117,7 @@ class CharEncoder(nn.Module):
             ids = ids[:, :-1]
         if self.convolutions:
             characters = self.character_embedding(ids)  # (W, C, character_dim)
-            # the maximum comes before the activation: the same result, far fewer activations
+            # maximum before activation: the same result with far fewer activations
             x = self.activation(self._convolve(characters))
             for highway in self.highways:
                 x = highway(x)
@@ -127,26 +129,27 @@ class CharEncoder(nn.Module):
 
     def _convolve(self, characters: Tensor) -> Tensor:
         """Maxima (W, F) of all filters over characters (W, C, character_dim)."""
-        # One product for all filters has a sixth more operations, but a GPU waits for launches.
+        # One product for all filters takes a sixth more operations, but fewer kernel launches,
+        # which take most of the time on a GPU.
         if characters.is_cuda and characters.shape[1] < self.config.max_characters:
             return self.convolve_at_once(characters)
         return torch.cat([convolution(characters) for convolution in self.convolutions], -1)
 
     def convolve_at_once(self, characters: Tensor) -> Tensor:
-        """The same as one product, for words that were cut.
+        """As the separate convolutions, in one product; for ids cut as in :meth:`forward`.
 
-        They end in a whole window of padding, so that narrow filters lose nothing but padding when
-        they are only put where the widest fits.
+        Here narrow filters skip the last positions, where the widest does not fit. Cut ids end in a
+        whole window of padding, so these positions contain padding only.
         """
         convolutions = cast("list[Convolution]", list(self.convolutions))
         widest = self.config.widest
         weights = [F.pad(c.weight, (0, widest - c.width)) for c in convolutions]
         windows = characters.unfold(1, widest, 1).flatten(2)  # (W, positions, dim · widest)
-        # max(), unlike amax(), gives the way back one place to go to instead of looking for all
+        # the backward pass of max() is faster than that of amax(), which must search for ties
         maxima = F.linear(windows, torch.cat(weights).flatten(1)).max(1).values
         return maxima + torch.cat([c.bias for c in convolutions])
 
 
 def _embedding(n: int, dim: int) -> nn.Embedding:
-    """N vectors behind a row 0 of zeros, for a token that is not there; not yet drawn."""
+    """Uninitialised embeddings for ids 1 … n; id 0 is padding and stays zero."""
     return nn.Embedding(n + 1, dim, padding_idx=0, _weight=torch.empty(n + 1, dim))

@@ -69,7 +69,7 @@ class LayerRows(NamedTuple):
 
 
 class Context(Protocol):
-    """The layers that read sentences in one or two directions, of whatever kind."""
+    """Layers of any kind that read sentences in one or two directions."""
 
     def zero_state(self, n: int) -> BiLMState:
         """The state before the first token, for n sentences."""

@@ -37,7 +37,8 @@ class ElmoEmbedding(nn.Module):
     """Texts, token lists or character ids to mixed ELMo vectors.
 
     The biLM is shared with the given model, not copied. After fine-tuning, ``elmo.save`` writes
-    the tuned weights, and other layers of the same model use them too.
+    the tuned weights, and other layers of the same model use them too. Gradients come from kernels
+    that cannot be differentiated a second time.
 
     Args:
         elmo: A loaded model.
@@ -47,10 +48,11 @@ class ElmoEmbedding(nn.Module):
         trainable: Fine-tune the biLM. If False, it runs without gradients and only the mixes learn.
         l2: Weight of the squared mix weights in :meth:`penalty` (0.001 in the paper).
 
-    Example:
-        >>> embedding = ElmoEmbedding(Elmo.load(), dropout=0.5)       # doctest: +SKIP
-        >>> (vectors,), mask = embedding([["the", "cat"], ["a"]])     # doctest: +SKIP
-        >>> vectors.shape, mask.sum().item()                          # doctest: +SKIP
+    Examples:
+        >>> from elmokit import Elmo, ElmoEmbedding
+        >>> embedding = ElmoEmbedding(Elmo.load(), dropout=0.5)
+        >>> (vectors,), mask = embedding([["the", "cat"], ["a"]])
+        >>> vectors.shape, mask.sum().item()
         (torch.Size([2, 2, 768]), 3)
     """
 
@@ -71,7 +73,7 @@ class ElmoEmbedding(nn.Module):
         self.trainable = trainable
         if trainable:
             self.bilm.requires_grad_()
-        n_layers = self.bilm.config.context.n_layers + 1
+        n_layers = self.bilm.config.n_layers
         self.mixes = nn.ModuleList(
             ScalarMix(n_layers, layer_norm=layer_norm, l2=l2) for _ in range(n_outputs)
         )
@@ -138,7 +140,8 @@ class ElmoEmbedding(nn.Module):
         marked[real, 0] = marks[0]
         marked[real, lengths[real] + 1] = marks[1]
         words, index = torch.unique(marked.flatten(0, 1), dim=0, return_inverse=True)
-        tokens = encode_ids(self.bilm.token_encoder, words)[index].view(n, time + 2, -1)
+        vectors = encode_ids(self.bilm.token_encoder, words)
+        tokens = vectors[index].view(n, time + 2, vectors.shape[1])
         lengths = torch.where(real, lengths + 2, 0)
         inside = torch.arange(time + 2, device=ids.device) < lengths[:, None]
         tokens = torch.where(inside[..., None], tokens, 0)

@@ -99,7 +99,7 @@ class ProjectedLSTM(nn.Module):
 
         Args:
             x: Inputs (B, T, input_dim).
-            lengths: Tokens (B,) of each sentence, at most T; the padding behind is not read.
+            lengths: Tokens (B,) of each sentence, at most T; padding is not read.
             state: The initial state; None for zeros.
 
         Returns:

@@ -1,4 +1,4 @@
-"""The task's own weighting of the layers: γ · Σ softmax(w)_k · layer_k."""
+"""The weighted sum of layers for a task: γ · Σ softmax(w)_k · layer_k."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from torch import Tensor, nn
 from elmokit.errors import ConfigError
 
 LAYER_NORMS = {"bilm-tf": 1e-12, "allennlp": 1e-13}
-"""The two published layer normalisations and the number each adds to the variance."""
+"""The two published variants of layer normalisation, with the epsilon added to the variance."""
 
 
 class ScalarMix(nn.Module):
-    """A learned, or fixed, weighted sum of layers.
+    """A learned or fixed weighted sum of layers.
 
     Args:
-        n_layers: How many layers there are, the token layer included.
-        weights: Starting weights before the softmax; None for zeros, that is equal shares.
-        gamma: Starting scale.
+        n_layers: The number of layers, including the token layer.
+        weights: Initial weights before the softmax; None for zeros, which gives equal shares.
+        gamma: The initial scale.
         trainable: Whether the weights and the scale are learned.
-        layer_norm: False, or "bilm-tf" or "allennlp": each layer is first normalised by one mean
-            and one variance over all real tokens of the batch. A vector then depends on its batch;
-            the two differ in a constant, and in whether the sentence marks are counted, which is
-            up to the caller's mask.
-        l2: Weight of the squared weights in :meth:`penalty`.
+        layer_norm: False, "bilm-tf" or "allennlp". The latter two first normalise each layer with
+            one mean and one variance over all real tokens of the batch, so a vector depends on its
+            batch. They differ in the epsilon, and in whether sentence marks count, which the
+            caller's mask decides.
+        l2: The coefficient of the squared weights in :meth:`penalty`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ScalarMix(nn.Module):
                 f"layer_norm must be False or one of {', '.join(LAYER_NORMS)}, not {layer_norm!r}"
             )
         if weights is not None and len(weights) != n_layers:
-            raise ConfigError(f"{n_layers} layers need as many weights, not {len(weights)}")
+            raise ConfigError(f"{n_layers} layers need {n_layers} weights, not {len(weights)}")
         start = torch.zeros(n_layers) if weights is None else torch.tensor(list(weights))
         self.weights = nn.Parameter(start.float(), requires_grad=trainable)
         self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=trainable)
@@ -54,20 +54,20 @@ class ScalarMix(nn.Module):
         """Mix layers, each (…, T, D), into one of the same shape.
 
         Args:
-            layers: All the layers, as one tensor (L + 1, …, T, D) or one by one.
-            mask: True (…, T) at real tokens; only the layer normalisation needs it.
+            layers: All layers, as one tensor (L + 1, …, T, D) or as a list.
+            mask: (…, T), True for real tokens; needed for layer normalisation only.
         """
         if len(layers) != len(self.weights):
-            raise ConfigError(f"a mix of {len(self.weights)} layers was given {len(layers)}")
+            raise ConfigError(f"this mix needs {len(self.weights)} layers, not {len(layers)}")
         if self.layer_norm:
             if mask is None:
-                raise ConfigError("a mix with layer normalisation needs the mask of real tokens")
+                raise ConfigError("layer normalisation needs a mask of real tokens; pass mask=")
             layers = [self._normalise(layer, mask) for layer in layers]
         stacked = layers if isinstance(layers, Tensor) else torch.stack(list(layers))
         return torch.tensordot(self.gamma * torch.softmax(self.weights, 0), stacked, 1)
 
     def penalty(self) -> Tensor:
-        """l2 · Σ w², to be added to the task's loss."""
+        """l2 · Σ w², a term to add to the loss of the task."""
         return self.l2 * (self.weights**2).sum()
 
     def _normalise(self, layer: Tensor, mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The language model's softmax, shared by both directions."""
+"""The softmax of the language model, shared by both directions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch.nn import functional as F
 
 from elmokit.config import ModelConfig
 
-_LOGITS = 1 << 26  # logits held at a time: 256 MiB of float32, however large V
+_LOGITS = 1 << 26  # logits in memory at a time: 256 MiB of float32, for any V
 
 
 class FullSoftmax(nn.Module):
     """log p(word) = log softmax(h · Wᵀ + b) over the whole vocabulary.
 
     Args:
-        vocabulary_size: V, the number of words.
-        input_dim: P, the width of one direction's half of the top layer.
+        vocabulary_size: V.
+        input_dim: P, the width of one direction of the top layer.
     """
 
     def __init__(self, vocabulary_size: int, input_dim: int) -> None:
@@ -30,8 +30,8 @@ class FullSoftmax(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw fresh weights as bilm-tf does."""
-        if self.bias.is_meta:  # they will be loaded
+        """Initialise the weights as bilm-tf does."""
+        if self.bias.is_meta:  # weights will be loaded
             return
         nn.init.normal_(self.weight, 0, 1 / math.sqrt(self.weight.shape[1]))
         nn.init.zeros_(self.bias)
@@ -41,7 +41,7 @@ class FullSoftmax(nn.Module):
         return torch.log_softmax(F.linear(h, self.weight, self.bias), -1)
 
     def score(self, h: Tensor, targets: Tensor) -> Tensor:
-        """Log-probabilities (N,) of given words (N,), never holding all logits at once."""
+        """Log-probabilities (N,) of target words (N,), without all logits in memory at once."""
         rows = max(1, _LOGITS // len(self.bias))
         scores = [h.new_zeros(0)]
         for start in range(0, len(h), rows):
@@ -52,21 +52,21 @@ class FullSoftmax(nn.Module):
 
 
 class AdaptiveSoftmax(nn.Module):
-    """Frequent words one by one, rare ones in clusters with shorter vectors (Grave et al. 2017).
+    """Softmax with clusters of rare words that have shorter vectors (Grave et al. 2017).
 
     Args:
-        vocabulary_size: V, the number of words, most frequent first.
+        vocabulary_size: V; the vocabulary starts with the most frequent words.
         input_dim: P.
-        cutoffs: Where the clusters begin.
+        cutoffs: The first id of each cluster.
     """
 
     def __init__(self, vocabulary_size: int, input_dim: int, cutoffs: tuple[int, ...]) -> None:
         super().__init__()
         self.input_dim = input_dim
-        # each cluster's vectors are so much shorter than those before, but of 8 numbers at least
-        shorter = min(4.0, max(1.0, (input_dim / 8) ** (1 / len(cutoffs))))
+        # the ratio of the widths of successive clusters, chosen to keep at least 8 dimensions
+        ratio = min(4.0, max(1.0, (input_dim / 8) ** (1 / len(cutoffs))))
         self.inner = nn.AdaptiveLogSoftmaxWithLoss(
-            input_dim, vocabulary_size, list(cutoffs), shorter, head_bias=True
+            input_dim, vocabulary_size, list(cutoffs), ratio, head_bias=True
         )
 
     def forward(self, h: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ class AdaptiveSoftmax(nn.Module):
         return self.inner.log_prob(h)
 
     def score(self, h: Tensor, targets: Tensor) -> Tensor:
-        """Log-probabilities (N,) of given words (N,), some rows at a time."""
+        """Log-probabilities (N,) of target words (N,), some rows at a time."""
         rows = max(1, _LOGITS // (2 * self.inner.head_size))
         scores = [h.new_zeros(0)]
         for start in range(0, len(h), rows):
@@ -87,7 +87,7 @@ Softmax = FullSoftmax | AdaptiveSoftmax
 
 
 def make_softmax(config: ModelConfig) -> Softmax:
-    """The softmax a model's config calls for."""
+    """Create the softmax that a config describes."""
     size, width = config.vocabulary_size, config.context.projection_dim
     if config.softmax_cutoffs:
         return AdaptiveSoftmax(size, width, config.softmax_cutoffs)

@@ -1,8 +1,8 @@
 """Distinct words to token vectors: the one way through the character CNN.
 
-Inference, task models, pretraining and ``init_from`` all encode each distinct word once, in groups
-of words of similar length. Gradients flow if the caller has them enabled. The cache of
-:mod:`elmokit.inference.word_cache` sits on top.
+Every caller encodes each distinct word once. :func:`encode_ids` takes character ids and keeps
+gradients, for task models and pretraining. :func:`encode_words` takes strings, for inference and
+``init_from``; the cache of :mod:`elmokit.inference.word_cache` sits on top of it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ _WORDS_AT_ONCE, _GPU_WORDS_AT_ONCE = 1024, 8192
 _CHARACTERS_AT_ONCE, _GPU_CHARACTERS_AT_ONCE = 16_384, 262_144
 
 
+@torch.no_grad()
 def encode_words(encoder: nn.Module, alphabet: Alphabet, words: Sequence[str]) -> Tensor:
-    """Token vectors (W, P) of distinct words, in their order, on the encoder's device.
+    """Token vectors (1 + W, P) of distinct words, in their order; row 0 is zeros, for padding.
 
-    If memory runs out, the groups become smaller.
+    Words go through the CNN in groups of similar length, without gradients. If memory runs out, the
+    groups become smaller.
 
     Args:
         encoder: From ids (W, C) to token vectors (W, P).
@@ -35,7 +37,7 @@ def encode_words(encoder: nn.Module, alphabet: Alphabet, words: Sequence[str]) -
     if device.type != "cpu":
         group, characters = _GPU_WORDS_AT_ONCE, _GPU_CHARACTERS_AT_ONCE
     order = sorted(range(len(words)), key=lambda i: len(words[i]))
-    parts: list[Tensor] = []
+    result: Tensor | None = None
     done = 0
     while done < len(order):
         some = order[done : done + group]
@@ -43,16 +45,18 @@ def encode_words(encoder: nn.Module, alphabet: Alphabet, words: Sequence[str]) -
         group = min(group, max(1, characters // codes.shape[1]))  # the words to come are longer
         some = some[:group]
         try:
-            parts.append(encoder(to_device(torch.from_numpy(codes[: len(some)]), device)))
+            vectors = encode_ids(encoder, to_device(torch.from_numpy(codes[: len(some)]), device))
+            if result is None:
+                result = vectors.new_zeros(1 + len(words), vectors.shape[1])
+            result[to_device(torch.tensor(some) + 1, device)] = vectors
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if len(some) == 1 or not is_out_of_memory(error):
                 raise
             group = len(some) // 2
         else:
             done += len(some)
-    place = torch.empty(len(order), dtype=torch.long)
-    place[torch.tensor(order)] = torch.arange(len(order))
-    return torch.cat(parts).index_select(0, to_device(place, device))
+    assert result is not None
+    return result
 
 
 def encode_ids(
