@@ -1,19 +1,17 @@
-"""Change of meaning: the measures by hand, what is drawn by chance, the command."""
+"""Semantic change: the measures by hand, sampling, and the command."""
 
 import json
-from dataclasses import replace
+import random
 
 import numpy as np
 import pytest
 
+from elmokit import Elmo
 from elmokit.analysis.change import (
-    Estimate,
-    WordChange,
     apd,
     bootstrap,
     by_chance,
     change,
-    change_report,
     interval,
     plain_prt,
     prt,
@@ -21,8 +19,11 @@ from elmokit.analysis.change import (
 )
 from elmokit.analysis.similarity import cosine
 from elmokit.errors import InputError
+from helpers.pictures import n_colours
 
 OLD = "".join(f"The cell of prison {i} is small .\nA Cell , he said\n\n" for i in range(20))
+
+
 NEW = "".join(f"Blood cell number {i} was seen\nThey call my cell phone\n" for i in range(30))
 
 
@@ -31,9 +32,6 @@ def texts(tmp_path):
     (tmp_path / "old.txt").write_text(OLD + "rare word\n", encoding="utf-8")
     (tmp_path / "new.txt").write_text(NEW, encoding="utf-8")
     return tmp_path / "old.txt", tmp_path / "new.txt"
-
-
-# measures
 
 
 def test_prt_by_hand():
@@ -75,7 +73,7 @@ def test_measures_of_random_vectors():
 
 
 def test_bootstrap_draws_occurrences():
-    """Of one occurrence each there is nothing to draw; of two, the four cases there are."""
+    """One occurrence each leaves no choice; two give four cases."""
     rng = np.random.default_rng(0)
     a, b = np.array([[1.0, 0]]), np.array([[1.0, 1]])
     prts, apds = bootstrap(a, b, rng, rounds=10)
@@ -98,7 +96,7 @@ def test_bootstrap_draws_occurrences():
     ],
 )
 def test_prt_intervals_hold_the_truth(dim, n, m, noise, shift):
-    """In about 95 of 100 samples, and more rather than less; so few of them leave some room."""
+    """In about 95 of 100 samples, or more; the threshold allows for few samples."""
     rng = np.random.default_rng(0)
     centre = rng.normal(0, 1, dim)
     centres = centre, centre + shift * rng.normal(0, 1, dim)
@@ -142,7 +140,7 @@ def test_interval_stays_within_what_can_be():
 
 
 def test_by_chance():
-    """About one word in twenty that has not changed is above it; one that has, always."""
+    """About one unchanged word in twenty exceeds it; a changed word always does."""
     rng = np.random.default_rng(0)
     above = 0
     for _ in range(100):
@@ -153,11 +151,7 @@ def test_by_chance():
     assert prt(a, b) > by_chance(a, b, rng)
 
 
-# texts
-
-
 def test_occurrences(tiny, texts):
-    import random
 
     phrases = {"cell": ["cell"], "cell phone": ["cell", "phone"], "no": ["no"]}
     found = sample_places(tiny, texts[1], phrases, 10, False, random.Random(0))
@@ -198,7 +192,11 @@ def test_most_and_layers(tiny, texts):
     assert results[0] == results[1]
     assert results[2].prt != results[0].prt
     assert results[0].n_new == 60  # all are counted
-    for layer, message in (("all", "one number"), (3, "from 0 to 2"), ("last", "from 0 to 2")):
+    for layer, message in (
+        ("all", "a number from 0 to 2"),
+        (3, "from 0 to 2"),
+        ("last", "from 0 to 2"),
+    ):
         with pytest.raises(InputError, match=message):
             change(tiny, *texts, ["cell"], layer=layer)
 
@@ -206,16 +204,16 @@ def test_most_and_layers(tiny, texts):
 def test_each_sentence_is_embedded_once(tiny, texts, monkeypatch):
     words, seen = ["cell", "the", "a", "was"], []
     plain = [change(tiny, *texts, [word])[0] for word in words]
-    encode = tiny.encode
+    stream = tiny.stream
 
     def count(sentences, *arguments, **keywords):
-        seen.extend(map(tuple, sentences))
-        return encode(sentences, *arguments, **keywords)
+        seen.extend(sentences)
+        return stream(sentences, *arguments, **keywords)
 
-    monkeypatch.setattr(tiny, "encode", count)
-    monkeypatch.setattr("elmokit.analysis.change._AT_ONCE", 50)
+    monkeypatch.setattr(tiny, "stream", count)
+    monkeypatch.setattr("elmokit.inference.vectors._CPU_WINDOW_BYTES", 5000)
     together = {c.word: c for c in change(tiny, *texts, words)}
-    assert len(seen) == len(set(seen))
+    assert len(seen) == len(set(seen)) > 0
     for one in plain:
         other = together[one.word]
         assert (one.n_old, one.n_new) == (other.n_old, other.n_new)
@@ -224,7 +222,6 @@ def test_each_sentence_is_embedded_once(tiny, texts, monkeypatch):
 
 
 def test_tokenized_words_are_split_at_white_space(texts, tmp_path):
-    from elmokit import Elmo
 
     english = Elmo.load(device="cpu")
     path = tmp_path / "text"
@@ -233,38 +230,14 @@ def test_tokenized_words_are_split_at_white_space(texts, tmp_path):
     assert [c.n_old for c in found] == [6, 6]
 
 
-# the report and the command
-
-
-def test_report(tmp_path):
-    one = WordChange("a", 10, 1200, Estimate(0.5, 0.4, 0.6), 0.7, 0.1, Estimate(0.9, 0.8, 1.0))
-    report = change_report([one, WordChange("b", 1, 2)])
-    assert report.shown() == [
-        ["a", "10", "1,200", "0.500", "0.400", "0.600", "0.100", "0.900", "0.800", "1.000"],
-        ["b", "1", "2", *[""] * 7],
-    ]
-    assert report.title.endswith("fewer than 5 times in one of them: b")
-    assert report.about["too_rare"] == ["b"]
-    assert report.about["uncorrected_prt"] == {"a": 0.7}
-    assert change_report([WordChange("b", 1, 2)]).draw is None
-    odd = replace(one, word="$_$")  # which is no formula
-    change_report([odd, odd]).write(tmp_path / "odd")
-    assert ">$_$</text>" in (tmp_path / "odd.svg").read_text(encoding="utf-8")
-    many = change_report([one] * 200)
-    assert many.size[1] < 12
-    many.write(tmp_path / "x")
-
-
 def test_command(cli, tiny_folder, texts, tmp_path):
-    from matplotlib.image import imread
-
     arguments = ["change", *texts, "--words", "the, cell, cell phone", "-m", tiny_folder]
     done = cli(*arguments, "--out", tmp_path / "x")
     assert done.returncode == 0, done.stderr
     values = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
     assert [row["word"] for row in values["rows"]] == ["cell", "the", "cell phone"]
     assert (values["layer"], values["most"]) == ("top", 500)
-    assert len(np.unique(imread(tmp_path / "x.png").reshape(-1, 4), axis=0)) > 10
+    assert n_colours(tmp_path / "x.png") > 10
     assert done.stdout.startswith(cli(*arguments).stdout)
 
 
@@ -277,7 +250,7 @@ def test_very_long_text(cli, tiny_folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [(b"", "there is no word in"), (b"caf\xe9", "is not UTF-8")]
+    ("text", "message"), [(b"", "no tokens found in"), (b"caf\xe9", "is not UTF-8 text")]
 )
 def test_mistakes_in_files(cli, tiny_folder, texts, tmp_path, text, message):
     path = tmp_path / "wrong"
@@ -291,9 +264,9 @@ def test_mistakes_in_files(cli, tiny_folder, texts, tmp_path, text, message):
 def test_other_mistakes(cli, tiny_folder, texts, tmp_path):
     for arguments, message in (
         ([texts[0], tmp_path / "no", "--words", "cell"], "there is no file"),
-        ([*texts, "--words", ""], "a word to look for is empty"),
-        ([*texts, "--words", "cell,,the"], "a word to look for is empty"),
-        ([*texts, "--words", "cell", "--layer", "7"], "numbers from 0 to 2"),
+        ([*texts, "--words", ""], "contains an empty word"),
+        ([*texts, "--words", "cell,,the"], "contains an empty word"),
+        ([*texts, "--words", "cell", "--layer", "7"], "a number from 0 to 2"),
         ([*texts, "--words", "cell", "--out", tmp_path / "no" / "x"], "does not exist"),
     ):
         done = cli("change", *arguments, "-m", tiny_folder)
@@ -304,4 +277,4 @@ def test_one_word(cli, tiny_folder, texts, tmp_path):
     (tmp_path / "one").write_text("cell", encoding="utf-8")
     done = cli("change", texts[0], tmp_path / "one", "--words", "cell", "-m", tiny_folder)
     assert done.returncode == 0
-    assert "fewer than 5 times in one of them: cell" in " ".join(done.stdout.split())
+    assert "fewer than 5 occurrences in one of them: cell" in " ".join(done.stdout.split())

@@ -1,29 +1,25 @@
-"""How contextual vectors are: every measure against a slow and plain one, and the command."""
+"""Geometry of vectors: every measure against a slow and plain one, and the command."""
 
 import itertools
 import json
-import random
 
 import numpy as np
 import pytest
 
 from elmokit.analysis.geometry import (
     NAMES,
-    PUBLISHED,
-    Geometry,
-    GeometryResult,
     anisotropy,
     frequent_words,
     geometry,
-    geometry_report,
     intra_sentence_similarity,
     measure,
     self_similarity,
     static_share,
 )
 from elmokit.analysis.similarity import cosine, unit
-from elmokit.analysis.texts import Reservoir, sample_sentences, sentences_of
+from elmokit.analysis.texts import sample_sentences
 from elmokit.errors import InputError
+from helpers.pictures import n_colours
 
 TEXT = "".join(
     f"The cat saw the {a}. A {b} ran to the {a}!\n"
@@ -37,9 +33,6 @@ def some():
     rng = np.random.default_rng(0)
     vectors = rng.normal(0.3, 1, (40, 6))
     return vectors, rng.permutation(np.arange(40) % 7), np.sort(np.arange(40) % 9)
-
-
-# measures
 
 
 def test_anisotropy(some):
@@ -131,16 +124,13 @@ def test_measures_belong_together(some):
 
 
 def test_random_vectors_have_nothing_in_common():
-    """What is left of each measure after adjusting is nothing but chance."""
+    """Adjusted measures of random vectors are near zero."""
     rng = np.random.default_rng(0)
     vectors = rng.normal(0, 1, (6000, 64))
     found = measure(vectors, np.arange(6000) % 300, np.arange(6000) // 300, rng)
     for name in ("anisotropy", "self_similarity", "static_share_adjusted"):
         assert getattr(found, name) == pytest.approx(0, abs=0.01), name
     assert found.static_share > 0.05  # of 20 vectors, one in twenty lies along any
-
-
-# text
 
 
 def test_token_layer_is_static(tiny, tmp_path):
@@ -155,59 +145,16 @@ def test_token_layer_is_static(tiny, tmp_path):
     assert found.layers[1:] == geometry(tiny, sentences).layers[1:]
 
 
-def test_reservoir_is_fair():
-    rng = random.Random(0)
-    counts = np.zeros(10)
-    for _ in range(3000):
-        kept = Reservoir(3, rng)
-        for i in range(10):
-            kept.add(i)
-        assert kept.seen == 10
-        counts[kept.items] += 1
-    assert counts / 3000 == pytest.approx(np.full(10, 0.3), abs=0.04)
-
-
-def test_sample_of_sentences(tiny, tmp_path):
-    path = tmp_path / "text"
-    path.write_text(TEXT + TEXT, encoding="utf-8")
-    everything = sample_sentences(tiny, path, 10_000)
-    assert len(everything) == len({tuple(s) for s in everything}) == 3 + 12  # none twice
-    some = sample_sentences(tiny, path, 20, seed=1)
-    assert sum(map(len, some)) == 20
-    assert some == sample_sentences(tiny, path, 20, seed=1)
-    assert some != sample_sentences(tiny, path, 20, seed=2)
-    assert sentences_of(tiny, "the cat. The dog", True) == [["the", "cat.", "The", "dog"]]
-    assert sentences_of(tiny, "the cat. The dog") == [["the", "cat."], ["The", "dog"]]
-
-
 def test_short_text_has_no_frequent_words(tiny):
     found = geometry(tiny, [["one", "two"], ["three"]])
     assert found.n_words == 0
     assert np.isnan(found.layers[1].self_similarity)
     assert not np.isnan(found.layers[1].anisotropy)
-    with pytest.raises(InputError, match="two different words"):
+    with pytest.raises(InputError, match="fewer than two different words"):
         geometry(tiny, [["one", "one"]])
 
 
-# the report and the command
-
-
-def test_published_figures_are_shown_for_three_layers():
-    assert len(NAMES) == len(Geometry.__dataclass_fields__)
-    for layer in PUBLISHED:
-        adjusted = layer.self_similarity - layer.anisotropy
-        assert layer.self_similarity_adjusted == pytest.approx(adjusted)
-        adjusted = layer.intra_sentence - layer.anisotropy
-        assert layer.intra_sentence_adjusted == pytest.approx(adjusted)
-    report = geometry_report(GeometryResult(list(PUBLISHED), 9, 3, 2))
-    assert report.shown()[0][1:] == ["0.008", "0.157", "0.136"] * 2
-    report = geometry_report(GeometryResult(list(PUBLISHED[:2]), 9, 3, 2))
-    assert report.columns == ["measure", "layer 0", "layer 1"]
-
-
 def test_command(cli, tiny_folder, tmp_path):
-    from matplotlib.image import imread
-
     path = tmp_path / "text.txt"
     path.write_text(TEXT, encoding="utf-8")
     done = cli("geometry", path, "-m", tiny_folder, "--out", tmp_path / "x", "--max-tokens", 80)
@@ -216,7 +163,7 @@ def test_command(cli, tiny_folder, tmp_path):
     assert [row["measure"] for row in values["rows"]] == list(NAMES)
     assert values["tokens"] == 80
     assert values["rows"][1]["ELMo 1"] == 0.744
-    assert len(np.unique(imread(tmp_path / "x.png").reshape(-1, 4), axis=0)) > 10
+    assert n_colours(tmp_path / "x.png") > 10
     again = cli("geometry", path, "-m", tiny_folder, "--max-tokens", 80)
     assert done.stdout.startswith(again.stdout)
 
@@ -232,10 +179,10 @@ def test_very_long_text(cli, tiny_folder, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "there is no word in"),
-        (b"\n \n", "there is no word in"),
-        (b"word", "no two different words"),
-        (b"caf\xe9 au lait", "is not UTF-8"),
+        (b"", "no tokens found in"),
+        (b"\n \n", "no tokens found in"),
+        (b"word", "fewer than two different words"),
+        (b"caf\xe9 au lait", "is not UTF-8 text"),
     ],
 )
 def test_mistakes(cli, tiny_folder, tmp_path, text, message):

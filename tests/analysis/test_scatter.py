@@ -82,9 +82,9 @@ def test_command(cli, tiny_folder, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "money 12, river 12" in done.stdout
     values = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
-    assert values["rows"][0]["silhouette (cosine)"] == 0
+    assert values["rows"][0]["silhouette score"] == 0
     assert len(values["points"]) == 24
-    assert values["points"][0]["place"] == 8
+    assert values["points"][0]["position"] == 8
     assert values["points"][0]["token layer"] == [0, 0]
     assert "all points coincide" in (tmp_path / "x.svg").read_text(encoding="utf-8")
     assert n_colours(tmp_path / "x.png") > 20
@@ -101,12 +101,12 @@ def test_files_of_ones_own(cli, tiny_folder, tmp_path):
 
     many = "".join(f"$s{i}$\tNew York {i} and new york\n" for i in range(12))
     done = run(many, "--word", "new york", *out)  # upper and lower case are the same
-    assert "24 places" in done.stdout, done.stderr
+    assert "24 occurrences of" in done.stdout, done.stderr
     done = run("我 去 银行\n\n银行 在 河 边\n", "--word", "银行", *out)
     assert done.returncode == 0
     assert "–" in done.stdout  # no senses, no silhouette
     done = run("one\tbank\n", "--word", "bank", *out)
-    assert "'bank' in 1 place (one 1)" in done.stdout
+    assert "1 occurrence of 'bank' (one 1)" in done.stdout
     done = run("a\tthe " + "word " * 3000 + "bank\nb\ta bank", "--word", "bank")
     assert done.returncode == 0
 
@@ -116,7 +116,7 @@ def test_files_of_ones_own(cli, tiny_folder, tmp_path):
     [
         ("", "is empty"),
         ("\n \n", "is empty"),
-        ("a\tb\tc bank\n", "line 1: there are 2 tabs"),
+        ("a\tb\tc bank\n", "line 1 has 2 tabs"),
         ("a\ta bank\n\nb\tno such word\n", "line 3: 'bank' is not among the tokens"),
         ("a\t\n", "line 1: 'bank' is not among"),
     ],
@@ -133,5 +133,5 @@ def test_other_mistakes(cli, tiny, tiny_folder, tmp_path):
     assert "there is no file" in cli("scatter", tmp_path / "no", "--word", "a").stderr
     assert "--word" in cli("scatter", tmp_path / "no").stderr
     assert "empty" in cli("scatter", "--word", "", "-m", tiny_folder).stderr
-    with pytest.raises(InputError, match="5,000 is the most"):
+    with pytest.raises(InputError, match="at most 5,000"):
         find_occurrences(tiny, read_examples(BANKS)[:1] * 5001, "bank")

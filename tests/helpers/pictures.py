@@ -1,9 +1,10 @@
-"""Looking at pictures that were drawn."""
+"""Checks of pictures."""
 
 import numpy as np
 
 
 def n_colours(path):
+    """Count the distinct colours of a picture; a blank one has a single colour."""
     from matplotlib.image import imread
 
     pixels = (imread(path)[..., :3] * 255).astype(int)

@@ -6,7 +6,7 @@ COLOURS = ["red", "green", "blue"]
 
 
 def write_tagged(path, n, seed=0):
-    """Sentences of names and colours; the tag is known by the word alone."""
+    """Write sentences of colours whose tag depends only on the word."""
     rng = np.random.default_rng(seed)
     lines = []
     for _ in range(n):

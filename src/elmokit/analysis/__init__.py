@@ -1,1 +1,1 @@
-"""Seeing what a model learned."""
+"""Analyses of what a model has learned."""

@@ -1,4 +1,4 @@
-"""Where a word or phrase stands among tokens."""
+"""Find a word or phrase among tokens."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from elmokit.errors import InputError
 
 
 def find_phrase(tokens: Sequence[str], phrase: Sequence[str]) -> list[int]:
-    """Where a phrase begins among tokens; upper and lower case count as the same."""
+    """Return the positions where a phrase starts, regardless of case."""
     wanted = [token.casefold() for token in phrase]
     given = [token.casefold() for token in tokens]
     n = len(wanted)
-    # the first token alone rules nearly all places out
+    # the first token alone rules out nearly all positions
     return [i for i, token in enumerate(given) if token == wanted[0] and given[i : i + n] == wanted]
 
 
 def require_phrase(tokens: Sequence[str], phrase: Sequence[str]) -> list[int]:
-    """As :func:`find_phrase`, but an error where there is no such place."""
+    """Return the positions as :func:`find_phrase` does; an error if there are none."""
     if not phrase:
-        raise InputError("the word to look for is empty")
+        raise InputError("word= is empty; expected a word of the sentence")
     if found := find_phrase(tokens, phrase):
         return found
     shown = " ".join(tokens[:30]) + (" …" if len(tokens) > 30 else "")
     raise InputError(
-        f"{' '.join(phrase)!r} is not among the tokens of {shown!r}; give a word as it stands there"
+        f"{' '.join(phrase)!r} is not among the tokens of {shown!r}; expected one of them"
     )

@@ -1,4 +1,8 @@
-"""A word's occurrences in many sentences: how far its senses lie apart, layer by layer."""
+"""A word's occurrences in many sentences, and how well each layer separates its senses.
+
+The silhouette and the projection are a few lines of numpy each; scikit-learn, which has both, would
+be a large dependency for them. Tests compare them with worked examples.
+"""
 
 from __future__ import annotations
 
@@ -14,36 +18,36 @@ from elmokit.analysis.phrases import require_phrase
 from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
-from elmokit.io.lines import read_lines
+from elmokit.io.lines import STANDARD_INPUT, read_lines
 
 Floats = npt.NDArray[np.floating[Any]]
 
 BANKS = Path(__file__).parent / "examples" / "banks.tsv"
-"""A dozen sentences with a bank of money, and a dozen with one of a river."""
+"""A dozen sentences about financial banks, and a dozen about river banks."""
 
-_SAME = 1e-10  # a cosine distance below this is rounding
-_MOST = 5000  # occurrences, as all their distances are held at once
+_SAME = 1e-10  # a smaller cosine distance is rounding error
+_MOST = 5000  # occurrences; all pairwise distances are in memory at once
 
 
 @dataclass(frozen=True)
 class Example:
-    """One sentence with the word."""
+    """A sentence that contains the word."""
 
     sense: str
-    """Empty where the file has none."""
+    """Empty if the file has none."""
     sentence: str
     place: str
-    """Where it stands, for errors."""
+    """File and line, for errors."""
 
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Where a word was found, and its vectors there."""
+    """Occurrences of a word, and their vectors."""
 
     examples: list[Example]
-    """The sentence (N) of each occurrence; one that has the word twice is there twice."""
+    """The sentence (N) of each occurrence; a sentence with the word twice is listed twice."""
     positions: list[int]
-    """Number (N) of the occurrence's first token."""
+    """Position (N) of the occurrence's first token."""
     vectors: Floats
     """(L + 1, N, D), the token layer first."""
 
@@ -54,9 +58,9 @@ class Occurrences:
 
 
 def read_examples(path: Path) -> list[Example]:
-    """Lines ``sense TAB sentence``, or sentences alone; empty lines are passed over."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; give lines of a sense, a tab and a sentence")
+    """Read lines of the form ``sense TAB sentence``, or only ``sentence``; skip blank lines."""
+    if path != STANDARD_INPUT and not path.is_file():
+        raise InputError(f"there is no file {path}; expected lines of sense, tab and sentence")
     found = []
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
@@ -64,22 +68,22 @@ def read_examples(path: Path) -> list[Example]:
         sense, _, sentence = line.rpartition("\t")
         if "\t" in sense:
             raise InputError(
-                f"{path}, line {number}: there are {line.count(chr(9))} tabs; a line is a sense, "
-                "one tab and a sentence, or a sentence alone"
+                f"{path}, line {number} has {line.count(chr(9))} tabs; expected a sense, one tab "
+                "and a sentence, or only a sentence"
             )
         found.append(Example(sense.strip(), sentence, f"{path}, line {number}"))
     if not found:
-        raise InputError(f"{path} is empty; give lines of a sense, a tab and a sentence")
+        raise InputError(f"{path} is empty; expected lines of sense, tab and sentence")
     return found
 
 
 def find_occurrences(elmo: Elmo, examples: Sequence[Example], word: str) -> Occurrences:
-    """A word's vector in every example; a phrase has the mean of its tokens' vectors.
+    """Encode a word in every example; a phrase is the mean of its tokens' vectors.
 
     Args:
         elmo: The model.
-        examples: Sentences that have the word.
-        word: The word; upper and lower case count as the same.
+        examples: Sentences that contain the word.
+        word: A word or phrase, regardless of case.
     """
     phrase = elmo.tokenize(word)
     sentences = [elmo.tokenize(example.sentence) for example in examples]
@@ -90,7 +94,7 @@ def find_occurrences(elmo: Elmo, examples: Sequence[Example], word: str) -> Occu
         except InputError as error:
             raise InputError(f"{example.place}: {error}") from None
     if len(places) > _MOST:
-        raise InputError(f"{word!r} occurs {len(places):,} times; {_MOST:,} is the most")
+        raise InputError(f"{word!r} occurs {len(places):,} times; expected at most {_MOST:,}")
     encoded = elmo.encode(sentences, layers="all")
     vectors = [encoded[i][:, start : start + len(phrase)].mean(1) for i, start in places]
     return Occurrences(
@@ -99,10 +103,13 @@ def find_occurrences(elmo: Elmo, examples: Sequence[Example], word: str) -> Occu
 
 
 def project(vectors: Floats) -> tuple[Floats, Floats]:
-    """Points (N, 2) on the first two principal components, and the share (2,) of variance of each.
+    """Project onto the first two principal components.
 
-    A component's sign is free; here its largest weight is positive, so that the same vectors are
-    the same picture. Vectors that coincide are all at (0, 0).
+    A component's sign is arbitrary; making its largest weight positive gives the same picture for
+    the same vectors. Vectors that coincide are all projected to (0, 0).
+
+    Returns:
+        Points (N, 2), and each component's share (2,) of the variance.
     """
     centred = vectors - vectors.mean(0)
     points, shares = np.zeros((len(vectors), 2)), np.zeros(2)
@@ -117,17 +124,17 @@ def project(vectors: Floats) -> tuple[Floats, Floats]:
 
 
 def coincide(vectors: Floats) -> bool:
-    """Whether vectors (N, D) are one and the same, but for rounding."""
+    """Return whether vectors (N, D) are equal up to rounding."""
     largest = float(np.abs(vectors).max(initial=0))
     return bool(np.abs(vectors - vectors[:1]).max(initial=0) <= 1e-5 * largest)
 
 
 def silhouette(vectors: Floats, senses: Sequence[str]) -> float:
-    """Mean silhouette (Rousseeuw 1987) of vectors (N, D) by cosine distance, from -1 to 1.
+    """Mean silhouette score (Rousseeuw 1987) of vectors (N, D) by cosine distance, from -1 to 1.
 
-    For each, a is the mean distance to the others of its sense, and b that to the nearest other
-    sense; its silhouette is (b - a) / max(a, b), and 0 where it is alone in its sense or both are
-    0. NaN where there is one sense.
+    For each vector, a is the mean distance to the others of its sense, and b the mean distance to
+    the nearest other sense. Its score is (b - a) / max(a, b), and 0 if it is the only one of its
+    sense or both distances are 0. The mean is NaN for a single sense.
     """
     names = sorted(set(senses))
     if len(names) < 2:

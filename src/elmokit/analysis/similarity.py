@@ -1,4 +1,4 @@
-"""How alike a word, or a whole sentence, is in two contexts, layer by layer."""
+"""Cosine similarity of a word, or of whole sentences, in two contexts, layer by layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from elmokit.errors import InputError
 
 Floats = npt.NDArray[np.floating[Any]]
 
-_MOST_PAIRS = 250_000  # of tokens in one picture
+_MOST_PAIRS = 250_000  # token pairs in one picture
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,16 @@ class WordPair:
     """One occurrence of a word in the first sentence and one in the second."""
 
     first: int
-    """Number of its first token in the first sentence."""
+    """Position of its first token in the first sentence."""
     second: int
-    """Number of its first token in the second sentence."""
+    """Position of its first token in the second sentence."""
     cosines: Floats
-    """One a layer (L + 1,), the token layer first."""
+    """One per layer (L + 1,), the token layer first."""
 
 
 @dataclass(frozen=True)
 class TokenPairs:
-    """Every token of one sentence beside every token of another."""
+    """Cosine similarity of every token of one sentence to every token of another."""
 
     first: list[str]
     """Tokens (T) of the first sentence."""
@@ -40,24 +40,23 @@ class TokenPairs:
     cosines: Floats
     """(L + 1, T, U), the token layer first."""
     sentences: Floats
-    """(L + 1,), of the sentences' mean vectors."""
+    """Cosine similarity (L + 1,) of the sentences' mean vectors."""
 
 
 def cosine(a: Floats, b: Floats) -> Floats:
-    """Cosine similarity (…) of vectors (…, D); 0 where one of them is zero."""
+    """Cosine similarity (…) of vectors (…, D); 0 for a zero vector."""
     norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
     return (a * b).sum(-1) / np.where(norms == 0, 1, norms)
 
 
 def word_similarity(elmo: Elmo, first: Text, second: Text, word: str) -> list[WordPair]:
-    """Every pair of a word's occurrences, one in each sentence.
+    """Compare every pair of a word's occurrences, one in each sentence.
 
     Args:
         elmo: The model.
         first: A sentence.
-        second: Another.
-        word: The word, or a phrase, which must occur in both; upper and lower case count as the
-            same.
+        second: Another sentence.
+        word: A word or phrase that occurs in both, regardless of case.
     """
     sentences = _two(elmo, first, second)
     phrase = elmo.tokenize(word)
@@ -71,33 +70,33 @@ def word_similarity(elmo: Elmo, first: Text, second: Text, word: str) -> list[Wo
 
 
 def sentence_similarity(elmo: Elmo, first: Text, second: Text) -> Floats:
-    """Cosine of the two sentences' mean vectors, one a layer (L + 1,)."""
+    """Cosine similarity of two sentences' mean vectors, one per layer (L + 1,)."""
     a, b = elmo.encode_sentences(_two(elmo, first, second), layers="all")
     return cosine(a, b)
 
 
 def token_pairs(elmo: Elmo, first: Text, second: Text) -> TokenPairs:
-    """How alike every pair of tokens is, one of each sentence, and the whole sentences."""
+    """Compare every token of one sentence to every token of another, and the whole sentences."""
     a, b = _two(elmo, first, second)
     if len(a) * len(b) > _MOST_PAIRS:
         raise InputError(
             f"sentences of {len(a):,} and {len(b):,} tokens make too many pairs for a picture; "
-            f"give shorter ones, {_MOST_PAIRS:,} pairs at most"
+            f"expected at most {_MOST_PAIRS:,} pairs"
         )
     x, y = elmo.encode([a, b], layers="all")
     return TokenPairs(a, b, unit(x) @ unit(y).swapaxes(1, 2), cosine(x.mean(1), y.mean(1)))
 
 
 def unit(vectors: Floats) -> Floats:
-    """Vectors (…, D) at length 1; zeros stay zeros."""
+    """Scale vectors (…, D) to length 1; zero vectors stay zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.where(lengths == 0, 1, lengths)
 
 
 def _two(elmo: Elmo, first: Text, second: Text) -> list[list[str]]:
-    """The tokens of two sentences; an error where one has none."""
+    """Tokenise two sentences; neither may be empty."""
     sentences = [elmo.tokenize(first), elmo.tokenize(second)]
     for which, tokens in zip(("first", "second"), sentences, strict=True):
         if not tokens:
-            raise InputError(f"the {which} sentence has no token; give two sentences")
+            raise InputError(f"the {which} sentence has no tokens; expected two sentences")
     return sentences

@@ -1,4 +1,4 @@
-"""Running text for an analysis: sentences of tokens, drawn by chance where there are too many."""
+"""Running text for an analysis: sentences of tokens, sampled if there are too many."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from typing import Generic, TypeVar
 
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
-from elmokit.io.lines import find_files, read_lines
+from elmokit.io.lines import find_files, read_lines, total_bytes
 from elmokit.io.progress import DelayedProgress
 from elmokit.text.sentences import split_sentences
 
 Item = TypeVar("Item")
-Tokens = TypeVar("Tokens", bound=Sequence[str])
 
 
 class Reservoir(Generic[Item]):
-    """A random sample of things that come one by one, each with the same chance to be in it.
+    """A uniform random sample of a stream of items.
 
     Args:
-        most: How many to keep.
-        rng: Where chance comes from.
+        most: Size of the sample.
+        rng: Source of randomness.
 
     Attributes:
         items: The sample so far.
-        seen: How many things came.
+        seen: Number of items added so far.
     """
 
     def __init__(self, most: int, rng: random.Random) -> None:
@@ -35,7 +34,7 @@ class Reservoir(Generic[Item]):
         self._most, self._rng = most, rng
 
     def add(self, item: Item) -> None:
-        """One more thing."""
+        """Add the next item of the stream."""
         self.seen += 1
         if len(self.items) < self._most:
             self.items.append(item)
@@ -44,7 +43,7 @@ class Reservoir(Generic[Item]):
 
 
 def read_paragraphs(path: Path) -> Iterator[str]:
-    """Lines of a file or of all files of a folder, packed or not, without those that are blank."""
+    """Yield the non-blank lines of a text file, or of all files in a folder."""
     files = find_files([path])
     with DelayedProgress(f"reading {path.name}", n_bytes(files), "bytes") as bar:
         for file in files:
@@ -54,7 +53,7 @@ def read_paragraphs(path: Path) -> Iterator[str]:
 
 
 def sentences_of(elmo: Elmo, paragraph: str, tokenized: bool = False) -> list[list[str]]:
-    """A paragraph's sentences as tokens; where it is tokenised, it is one sentence."""
+    """Split a paragraph into sentences of tokens; a tokenised paragraph is one sentence."""
     if tokenized:
         return [paragraph.split()]
     sentences = (elmo.tokenize(sentence) for sentence in split_sentences(paragraph))
@@ -67,13 +66,13 @@ def read_sentences(
     tokenized: bool = False,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Iterator[list[str]]:
-    """Tokens of every sentence of some text files or folders; none is empty.
+    """Yield the tokens of every sentence in some text files or folders; none is empty.
 
     Args:
-        elmo: The model whose tokenizer splits them.
-        paths: The files.
-        tokenized: Whether each line is one sentence, its tokens apart by white space.
-        advance: Told now and then how many more bytes were read.
+        elmo: The model whose tokenizer splits the text.
+        paths: Text files and folders.
+        tokenized: Whether each line is one sentence with tokens separated by white space.
+        advance: Called now and then with the number of bytes read since the last call.
     """
     for path in find_files(paths):
         for line in read_lines(path, advance):
@@ -81,22 +80,8 @@ def read_sentences(
                 yield from sentences_of(elmo, line, tokenized)
 
 
-def windows(sentences: Iterable[Tokens], most: int) -> Iterator[list[Tokens]]:
-    """Sentences in groups of about so many tokens."""
-    window: list[Tokens] = []
-    n = 0
-    for tokens in sentences:
-        window.append(tokens)
-        n += len(tokens)
-        if n >= most:
-            yield window
-            window, n = [], 0
-    if window:
-        yield window
-
-
 def up_to(sentences: Iterable[list[str]], most: int) -> Iterator[list[str]]:
-    """Sentences up to so many tokens, the last one cut to that."""
+    """Yield sentences with ``most`` tokens in all; the last one is cut."""
     for tokens in sentences:
         yield tokens[:most]
         most -= len(tokens)
@@ -104,22 +89,22 @@ def up_to(sentences: Iterable[list[str]], most: int) -> Iterator[list[str]]:
             return
 
 
-def n_bytes(paths: Sequence[Path]) -> int:
-    """How large some text files or folders are, packed as they may be."""
-    return sum(file.stat().st_size for file in find_files(paths))
+def n_bytes(paths: Sequence[Path]) -> int | None:
+    """Return the size of some text files or folders on disk; None with standard input."""
+    return total_bytes(find_files(paths))
 
 
 def sample_sentences(
     elmo: Elmo, path: Path, most_tokens: int, tokenized: bool = False, seed: int = 0
 ) -> list[list[str]]:
-    """Different sentences of a text with at most so many tokens, paragraphs drawn by chance.
+    """Sample distinct sentences from random paragraphs of a text.
 
     Args:
-        elmo: Whose tokenizer is used.
-        path: A text file or a folder of them.
-        most_tokens: How many tokens; the last sentence is cut to that.
-        tokenized: Whether each line is one sentence, its tokens apart by white space.
-        seed: The same seed draws the same paragraphs.
+        elmo: The model whose tokenizer splits the text.
+        path: A text file or a folder of text files.
+        most_tokens: Most tokens in all; the last sentence is cut.
+        tokenized: Whether each line is one sentence with tokens separated by white space.
+        seed: Seed of the sample.
     """
     rng = random.Random(seed)
     paragraphs: Reservoir[str] = Reservoir(most_tokens, rng)  # each has at least one token
@@ -139,5 +124,5 @@ def sample_sentences(
                     left -= len(sentence)
                     bar.advance(len(sentence))
     if not found:
-        raise InputError(f"there is no word in {path}; give a text")
+        raise InputError(f"no tokens found in {path}; expected text")
     return [list(sentence) for sentence in found]

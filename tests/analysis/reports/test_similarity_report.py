@@ -76,7 +76,7 @@ def test_long_and_short_sentences(cli, tiny_folder, tmp_path, words):
         for where in (out, out[2:]):
             done = cli("similarity", *sentences, *words, *where)
             assert done.returncode == 2
-            assert f"the {which} sentence has no token" in done.stderr
+            assert f"the {which} sentence has no tokens" in done.stderr
             assert done.stderr.count("\n") == 1
 
 

@@ -1,1 +1,1 @@
-"""Linear classifiers on frozen vectors."""
+"""Linear probes: classifiers on frozen vectors."""

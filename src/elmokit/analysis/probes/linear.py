@@ -1,4 +1,7 @@
-"""A linear probe: one softmax layer on frozen vectors, its training stopped in time."""
+"""A linear probe: one softmax layer on frozen vectors, trained with early stopping.
+
+In PyTorch rather than scikit-learn, because it trains on a GPU, in float16, with a learned mix.
+"""
 
 from __future__ import annotations
 
@@ -20,31 +23,31 @@ class ProbeSettings:
     """How probes are trained."""
 
     learning_rate: float = 0.003
-    """Of AdamW at the start; halved after every round that brings no gain."""
+    """Initial learning rate of AdamW; halved after every round without improvement."""
     weight_decay: float = 0.1
     batch_size: int = 1024
     least_steps: int = 50
-    """A round is as many passes over the tokens as make so many steps."""
+    """A round is as many epochs as it takes for this many steps."""
     patience: int = 4
-    """Rounds without gain after which training ends."""
+    """Training stops after this many rounds without improvement."""
     most_rounds: int = 40
 
 
 class LinearProbe(nn.Module):
-    """Scores of tags from the vectors of tokens.
+    """Predicts tags from the vectors of tokens.
 
     Args:
-        n_layers: How many layers K a token's vectors have.
+        n_layers: Layers K of a token's vectors.
         dim: Their width D.
-        n_tags: How many tags there are.
-        mixed: Whether the layers are mixed with learned weights; else they stand side by side.
+        n_tags: Number of tags.
+        mixed: Whether to mix the layers with learned weights; otherwise they are concatenated.
     """
 
     def __init__(self, n_layers: int, dim: int, n_tags: int, mixed: bool = False) -> None:
         super().__init__()
         self.mix = ScalarMix(n_layers) if mixed else None
         self.linear = nn.Linear(dim if mixed else n_layers * dim, n_tags)
-        nn.init.zeros_(self.linear.weight)  # the loss has one minimum, so that any start will do
+        nn.init.zeros_(self.linear.weight)  # the loss is convex, so any start will do
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -55,22 +58,22 @@ class LinearProbe(nn.Module):
 
     @torch.inference_mode()
     def predict(self, vectors: Tensor) -> Tensor:
-        """The tag (N,) of each token (N, K, D)."""
+        """Predict the tag (N,) of each token (N, K, D)."""
         return torch.cat([self(some).argmax(1) for some in torch.split(vectors, _AT_ONCE)])
 
     def accuracy(self, vectors: Tensor, tags: Tensor) -> float:
-        """Per cent of tokens (N, K, D) whose tag (N,) is found."""
+        """Accuracy in per cent on tokens (N, K, D) with tags (N,)."""
         return 100 * (self.predict(vectors) == tags).double().mean().item()
 
     def shares(self) -> list[float] | None:
-        """How much of the mix each layer is; None where there is no mix."""
+        """Softmax weights of the mix; None without a mix."""
         return None if self.mix is None else torch.softmax(self.mix.weights, 0).tolist()
 
 
 def standardise(vectors: Tensor, *others: Tensor) -> None:
-    """Bring every dimension of vectors (N, K, D) to mean 0 and variance 1, in place.
+    """Standardise every dimension of vectors (N, K, D) to mean 0 and variance 1, in place.
 
-    Others are moved and scaled by the same numbers. A probe stays linear by that, and learns
+    Other arrays are shifted and scaled by the same numbers. The probe stays linear and learns
     faster.
     """
     for layer in range(vectors.shape[1]):
@@ -91,17 +94,17 @@ def train_probe(
     settings: ProbeSettings | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> LinearProbe:
-    """A probe trained on some tokens and stopped where it is best on the others.
+    """Train a probe, and return it as it was when most accurate on held-out tokens.
 
     Args:
         vectors: (N, K, D), standardised, in any precision.
         tags: (N,), numbers below n_tags.
-        held_out: (N,), True for tokens that decide when to stop.
-        n_tags: How many tags there are.
+        held_out: (N,), True for tokens used for early stopping.
+        n_tags: Number of tags.
         mixed: As for :class:`LinearProbe`.
-        seed: Of the order of tokens.
-        settings: How to train.
-        advance: Told of each round that is done, and at the end of all that were not needed.
+        seed: Seed of the order of tokens.
+        settings: Training settings.
+        advance: Called with 1 after each round, and at the end with the number of rounds skipped.
     """
     settings = settings or ProbeSettings()
     shuffle = torch.Generator().manual_seed(seed)
@@ -109,7 +112,7 @@ def train_probe(
     probe = LinearProbe(vectors.shape[1], vectors.shape[2], n_tags, mixed).to(vectors.device)
     optimizer = _optimizer(probe, settings)
     best, best_state, waited = -1.0, probe.state_dict(), 0
-    steps = -(-len(seen) // settings.batch_size)  # of a pass
+    steps = -(-len(seen) // settings.batch_size)  # per epoch
     left = settings.most_rounds
     while left:
         orders = [
@@ -139,7 +142,7 @@ def train_probe(
 
 
 def _optimizer(probe: LinearProbe, settings: ProbeSettings) -> torch.optim.Optimizer:
-    """AdamW; the layer's weights alone are drawn to zero, not its bias or the mix."""
+    """AdamW; weight decay applies to the linear weights, not to the bias or the mix."""
     free = [p for name, p in probe.named_parameters() if name != "linear.weight"]
     groups = [
         {"params": [probe.linear.weight], "weight_decay": settings.weight_decay},

@@ -1,1 +1,1 @@
-"""Results as tables, files and pictures."""
+"""Results as tables, files and pictures: one ``<topic>_report.py`` per analysis."""

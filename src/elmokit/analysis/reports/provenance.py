@@ -1,4 +1,4 @@
-"""What numbers were made with, to be kept beside them."""
+"""Model and options behind some numbers, to store with them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from elmokit.formats import DEFAULT_MODEL, bundled_models
 
 
 def provenance(elmo: Elmo, **given: Any) -> dict[str, Any]:
-    """The model and the options of an analysis as plain values for JSON.
+    """Describe the model and the options of an analysis as plain values for JSON.
 
     Args:
-        elmo: The model, told by name or path and by the checksum of its weights.
+        elmo: The model, identified by name or path and by the checksum of its weights.
         **given: Texts, sentences and options, by name.
     """
     model = model_name(elmo.source) or elmo.format
@@ -29,7 +29,7 @@ def provenance(elmo: Elmo, **given: Any) -> dict[str, Any]:
 
 
 def model_name(source: str) -> str:
-    """How to open a model again: the name of a bundled one, else a whole path."""
+    """Return what loads a model again: the name of a bundled one, or an absolute path."""
     if not source:
         return ""
     path = Path(source).absolute()

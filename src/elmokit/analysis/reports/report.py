@@ -1,4 +1,4 @@
-"""What an analysis found: a table for the terminal, files with the numbers, and a picture."""
+"""The result of an analysis: a table for the terminal, files with the numbers, and a picture."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ class Report:
     """A table, and how to draw it.
 
     Args:
-        title: One line.
-        columns: Names; the first column tells what a row is.
-        rows: Of each row its values, numbers as they are.
-        about: Whatever else belongs to the numbers: settings, sizes, texts; plain values for JSON.
-        draw: Fills a fresh figure, where there is a picture.
-        size: Width and height of it in inches; a column of a paper is about 3.4 wide.
-        digits: Places behind the point in the terminal.
+        title: One line; heads the picture too.
+        columns: Names; the first column names the rows.
+        rows: Values of each row, numbers unformatted.
+        about: Settings, sizes, texts and the like, as plain values for JSON.
+        draw: Draws the picture into an empty figure; None for no picture.
+        size: Width and height of the picture in inches, without the title; a paper's column is
+            about 3.4 wide.
+        digits: Decimal places in the terminal.
 
     Attributes:
-        warnings: What is wrong with what was written, a sentence each.
+        warnings: Problems with the files written, one sentence each.
     """
 
     title: str
@@ -46,7 +47,7 @@ class Report:
     warnings: list[str] = field(default_factory=list, init=False)
 
     def shown(self) -> list[list[str]]:
-        """The rows as they are printed."""
+        """Return the rows as printed."""
         return [[self._text(value) for value in row] for row in self.rows]
 
     def _text(self, value: Value) -> str:
@@ -57,12 +58,12 @@ class Report:
         return f"{value:,}" if isinstance(value, int) else value
 
     def write(self, stem: Path) -> list[Path]:
-        """Write STEM.json and STEM.csv, and STEM.png and STEM.svg where there is a picture.
+        """Write STEM.json and STEM.csv, and with a picture STEM.png and STEM.svg.
 
-        Each is written under another name and renamed, so that none is ever half there.
+        Each file is written atomically.
 
         Args:
-            stem: Path without a suffix; one of .png, .svg, .json or .csv is taken off.
+            stem: Path without a suffix; a suffix .png, .svg, .json or .csv is removed.
         """
         stem = check_stem(stem)
         written = []
@@ -81,11 +82,11 @@ class Report:
             draw = self.draw
 
             def picture(path: Path) -> None:
-                if not save_figure(draw, self.size, path):
+                if not save_figure(draw, self.size, path, self.title):
                     self.warnings.append(
-                        "no font of this machine has all characters of the picture, so that boxes "
-                        "stand in the PNG; install one, as fonts-noto-cjk for Chinese (the SVG "
-                        "needs none)"
+                        "no installed font has all characters of the picture, so the PNG shows "
+                        "boxes; install one, such as fonts-noto-cjk for Chinese (the SVG needs "
+                        "none)"
                     )
 
             writers |= {".png": picture, ".svg": picture}
@@ -105,15 +106,15 @@ class Report:
 
 
 def check_stem(stem: Path) -> Path:
-    """The beginning of file names without a suffix; an error where nothing can be written there."""
+    """Return the path without a suffix; an error if nothing can be written there."""
     if stem.suffix in (".png", ".svg", ".json", ".csv"):
         stem = stem.with_suffix("")
     if stem.is_dir():
-        raise OutputError(f"{stem} is a folder; give the beginning of file names, as {stem}/x")
+        raise OutputError(f"{stem} is a folder; expected the start of file names, such as {stem}/x")
     check_place(stem)
     return stem
 
 
 def _plain(value: Value) -> Value:
-    """NaN is no JSON."""
+    """JSON has no NaN or infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""A word's occurrences as points in the plane, a panel a layer, a colour a sense."""
+"""A word's occurrences as points in the plane: one panel per layer, one colour per sense."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from elmokit.analysis.reports.report import Report, Value
 from elmokit.analysis.scatter import Floats, Occurrences, coincide, project, silhouette
@@ -16,12 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _IN_A_ROW = 3  # panels
+_MOST_NUMBERED = 30  # points; the numbers of more would overlap
 
 
 def scatter_report(word: str, found: Occurrences, layers: Sequence[str]) -> Report:
-    """Silhouette of each layer by cosine distance, and its two principal components.
+    """Tabulate the silhouette score of each layer, and draw its first two principal components.
 
-    The points themselves are under ``points`` in the JSON file.
+    The JSON file has the points under ``points``. If there are few, each shows the number of its
+    sentence.
 
     Args:
         word: The word, for the title.
@@ -36,33 +40,46 @@ def scatter_report(word: str, found: Occurrences, layers: Sequence[str]) -> Repo
     ]
     senses = list(dict.fromkeys(found.senses))
     n_rows = math.ceil(len(layers) / _IN_A_ROW)
+    apart = [not coincide(vectors) for vectors in found.vectors]
+    numbers = _numbers(found) if any(apart) and len(found.senses) <= _MOST_NUMBERED else []
 
     def draw(figure: Figure) -> None:
+        from matplotlib.lines import Line2D
+
         panels = figure.subplots(n_rows, min(_IN_A_ROW, len(layers)), squeeze=False).flatten()
         for k, axes in enumerate(panels):
             if k >= len(layers):
                 axes.set_axis_off()
                 continue
-            _draw_points(axes, *planes[k], found.senses, senses)
-            score = "" if math.isnan(scores[k]) else f"\nsilhouette {scores[k]:.2f}"
+            _draw_points(axes, *planes[k], found.senses, senses, numbers if apart[k] else [])
+            score = "" if math.isnan(scores[k]) else f"\nsilhouette score {scores[k]:.2f}"
             axes.set_title(layers[k] + score)
-            if len(found.senses) > 1 and coincide(found.vectors[k]):
+            if len(found.senses) > 1 and not apart[k]:
                 axes.text(0.5, 0.62, "all points coincide", transform=axes.transAxes, ha="center")
-        figure.suptitle(short(title, 90), fontsize=9)
-        if senses != [""]:
-            handles, labels = panels[0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(senses)))
+        handles, labels = panels[0].get_legend_handles_labels()
+        if numbers:
+            handles.append(Line2D([], [], linestyle=""))
+            labels.append("1, 2, …: number of the sentence")
+        if senses == [""]:
+            handles, labels = handles[1:], labels[1:]
+        if handles:
+            figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(handles)))
 
-    columns = ["layer", "silhouette (cosine)", "variance of PC 1", "variance of PC 2"]
+    columns = ["layer", "silhouette score", "PC 1 variance", "PC 2 variance"]
     n = len(found.senses)
-    title = f"{word!r} in {n:,} place{'' if n == 1 else 's'}" + _counts(found.senses)
-    size = (2.3 * min(_IN_A_ROW, len(layers)), 0.7 + 2.3 * n_rows + 0.17 * (len(senses) // 5))
+    title = f"{n:,} occurrence{'' if n == 1 else 's'} of {word!r}" + _counts(found.senses)
+    size = (2.3 * min(_IN_A_ROW, len(layers)), 0.5 + 2.3 * n_rows + 0.17 * (len(senses) // 5))
     about = {"word": word, "distance": "cosine", "points": _points(found, layers, planes)}
     return Report(title, columns, rows, about, draw, size)
 
 
 def _draw_points(
-    axes: Axes, points: Floats, shares: Floats, senses: Sequence[str], names: Sequence[str]
+    axes: Axes,
+    points: Floats,
+    shares: Floats,
+    senses: Sequence[str],
+    names: Sequence[str],
+    numbers: Sequence[int],
 ) -> None:
     for k, name in enumerate(names):
         mine = points[[sense == name for sense in senses]]
@@ -71,18 +88,38 @@ def _draw_points(
             mine[:, 1],
             s=18,
             color=COLOURS[k % len(COLOURS)],
-            # with more senses than colours, the same colour has another shape the next time
+            # with more senses than colours, a repeated colour gets another marker
             marker=MARKERS[(k + k // len(COLOURS)) % len(MARKERS)],
             alpha=0.8,
             linewidths=0,
             label=short(name, 24) or "no sense",
         )
+    for (x, y), number in zip(_beside(points) if numbers else [], numbers, strict=True):
+        axes.text(x, y, str(number), fontsize=6, ha="center", va="center")
     if shares.any():
         axes.set_xlabel(f"PC 1 ({shares[0]:.0%})")
         axes.set_ylabel(f"PC 2 ({shares[1]:.0%})", labelpad=1)
-    axes.set_aspect("equal", adjustable="datalim")  # as far apart as they are
+    axes.set_aspect("equal", adjustable="datalim")  # keeps distances true
     axes.set_xticks([])
     axes.set_yticks([])
+
+
+def _beside(points: Floats) -> Floats:
+    """Places (N, 2) for the points' numbers: beside them, away from other points and numbers."""
+    angles = np.arange(8) * np.pi / 4
+    around = 0.05 * np.ptp(points, axis=0).max() * np.stack([np.cos(angles), np.sin(angles)], 1)
+    taken, places = points, []
+    for point in points:
+        distances = np.linalg.norm((point + around)[:, None] - taken, axis=-1)  # (8, taken)
+        places.append(point + around[distances.min(1).argmax()])
+        taken = np.concatenate([taken, places[-1:]])
+    return np.array(places)
+
+
+def _numbers(found: Occurrences) -> list[int]:
+    """Number (N) of each occurrence's sentence, from 1, in the order of the file."""
+    numbers = {example: n for n, example in enumerate(dict.fromkeys(found.examples), 1)}
+    return [numbers[example] for example in found.examples]
 
 
 def _points(
@@ -90,15 +127,18 @@ def _points(
 ) -> list[dict[str, Any]]:
     return [
         {
+            "number": number,
             "sense": example.sense,
             "sentence": example.sentence,
-            "place": position + 1,
+            "position": position + 1,
             **{
                 name: [float(x) for x in points[i]]
                 for name, (points, _) in zip(layers, planes, strict=True)
             },
         }
-        for i, (example, position) in enumerate(zip(found.examples, found.positions, strict=True))
+        for i, (number, example, position) in enumerate(
+            zip(_numbers(found), found.examples, found.positions, strict=True)
+        )
     ]
 
 

@@ -1,4 +1,4 @@
-"""Similarities as reports: a word's pairs as bars, all tokens of two sentences as a heat map."""
+"""Cosine similarity: bars for a word in two sentences, a heat map for all their tokens."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from elmokit.io.figures import COLOURS, short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_BARS = 30  # pairs in one picture
+_MOST_BARS = 30  # most pairs in one picture
 _CELL = 0.17  # inches, for a label of 7 points
-_PANEL = 5.0  # inches at most; the cells of longer sentences are smaller
+_PANEL = 5.0  # most inches; longer sentences get smaller cells
 
 
 def word_report(word: str, pairs: Sequence[WordPair], layers: Sequence[str]) -> Report:
-    """Cosines of a word's occurrences in two sentences, a row a pair.
+    """Tabulate a word's cosine similarity in two sentences, one row per pair of occurrences.
 
     Args:
         word: The word, for the labels.
-        pairs: What :func:`elmokit.analysis.similarity.word_similarity` found.
+        pairs: Result of :func:`elmokit.analysis.similarity.word_similarity`.
         layers: Names (L + 1) of the layers.
     """
     labels = [f"{word} {p.first + 1} ~ {word} {p.second + 1}" for p in pairs]
@@ -42,7 +42,8 @@ def word_report(word: str, pairs: Sequence[WordPair], layers: Sequence[str]) -> 
         axes.set_yticks(range(drawn), [short(label, 40) for label in labels[:drawn]])
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_xlabel("cosine")
+        axes.set_xlabel("cosine similarity")
+        axes.set_ylabel("pair")
         axes.set_xlim(right=1.12)
         if drawn < len(pairs):
             axes.set_title(f"the first {drawn} of {len(pairs):,} pairs")
@@ -51,19 +52,19 @@ def word_report(word: str, pairs: Sequence[WordPair], layers: Sequence[str]) -> 
     rows: list[list[Value]] = [
         [label, *map(float, p.cosines)] for label, p in zip(labels, pairs, strict=True)
     ]
-    title = f"Cosines of {word!r} in two sentences"
+    title = f"Cosine similarity of {word!r} in two sentences"
     size = (4.6, 1.0 + drawn * max(0.4, 0.16 * len(layers)))
     return Report(title, ["pair", *layers], rows, {"word": word}, draw, size)
 
 
 def heat_map_report(pairs: TokenPairs, layers: Sequence[str]) -> Report:
-    """Cosines of all pairs of tokens, a row a pair; a panel a layer in the picture.
+    """Tabulate the cosine similarity of all token pairs, and draw one heat map per layer.
 
-    Those of the whole sentences are under ``sentence_cosines`` in the JSON file, and above the
-    panels.
+    The cosine similarity of the whole sentences is above the panels, and in the JSON file under
+    ``sentence_cosines``.
 
     Args:
-        pairs: What :func:`elmokit.analysis.similarity.token_pairs` found.
+        pairs: Result of :func:`elmokit.analysis.similarity.token_pairs`.
         layers: Names (L + 1) of the layers.
     """
     n, m = len(pairs.first), len(pairs.second)
@@ -72,9 +73,9 @@ def heat_map_report(pairs: TokenPairs, layers: Sequence[str]) -> Report:
         for i, first in enumerate(pairs.first)
         for j, second in enumerate(pairs.second)
     ]
-    columns = ["first", "place in first", "second", "place in second", *layers]
+    columns = ["first", "first position", "second", "second position", *layers]
     width, height = (max(1.1, min(_PANEL, count * _CELL)) for count in (m, n))
-    size = (1.7 + len(layers) * (width + 0.15), height + 1.3)
+    size = (1.9 + len(layers) * (width + 0.15), height + 1.45)
     wholes = dict(zip(layers, map(float, pairs.sentences), strict=True))
 
     def draw(figure: Figure) -> None:
@@ -86,14 +87,16 @@ def heat_map_report(pairs: TokenPairs, layers: Sequence[str]) -> Report:
             axes.tick_params(length=0, labelsize=7)
             every = _every(m, width)
             axes.set_xticks(range(0, m, every), map(short, pairs.second[::every]), rotation=90)
+            axes.set_xlabel("second sentence")
         every = _every(n, height)
         panels[0].set_yticks(range(0, n, every), map(short, pairs.first[::every]))
-        figure.colorbar(image, ax=panels, label="cosine")
+        panels[0].set_ylabel("first sentence")
+        figure.colorbar(image, ax=panels, label="cosine similarity")
 
     about = {"first": pairs.first, "second": pairs.second, "sentence_cosines": wholes}
-    return Report("Cosines of all pairs of tokens", columns, rows, about, draw, size)
+    return Report("Cosine similarity of all token pairs", columns, rows, about, draw, size)
 
 
 def _every(count: int, inches: float) -> int:
-    """Which labels have room: each, every second, and so on."""
+    """Return the step between labels that leaves room for each."""
     return max(1, math.ceil(0.12 * count / inches))

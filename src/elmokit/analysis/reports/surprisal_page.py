@@ -1,4 +1,4 @@
-"""A sentence with each word on a colour: the darker, the more surprising; and that as a page."""
+"""A sentence with each word coloured by its surprisal, and an HTML page of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from elmokit.analysis.surprisal import Surprisal
 
 STEPS = (2, 4, 7, 10, 14)
-"""Bits at which the next colour begins."""
+"""Surprisal in bits where the next colour starts."""
 COLOURS = (
     ("#ffffcc", "#000000"),
     ("#c7e9b4", "#000000"),
@@ -17,9 +17,9 @@ COLOURS = (
     ("#2c7fb8", "#000000"),
     ("#253494", "#ffffff"),
 )
-"""Ground and letters: ColorBrewer's YlGnBu, from light to dark, safe for the colour-blind."""
-NAMES = ("under 2", "2–4", "4–7", "7–10", "10–14", "14 and more")
-"""What the colours mean, in bits."""
+"""Background and text: ColorBrewer's YlGnBu, from light to dark, safe for the colour-blind."""
+NAMES = ("under 2", "2–4", "4–7", "7–10", "10–14", "14 or more")
+"""Legend of the colours, in bits."""
 
 _PAGE = """<!DOCTYPE html>
 <html>
@@ -43,7 +43,7 @@ th:first-child, td:first-child {{ text-align: left; overflow-wrap: anywhere; }}
 </head>
 <body>
 <h1>Surprisal</h1>
-<p>Bits, as the model reads forward, backward, and the mean of both. {unknown}</p>
+<p>Surprisal in bits: forward, backward, and the mean of both. {unknown}</p>
 <p>{legend}</p>
 {strips}
 <h2>Numbers</h2>
@@ -56,21 +56,19 @@ th:first-child, td:first-child {{ text-align: left; overflow-wrap: anywhere; }}
 
 
 def step(bits: float) -> int:
-    """Which colour so many bits have."""
+    """Return the number of the colour for a surprisal in bits."""
     return bisect_right(STEPS, bits)
 
 
 def page(found: Surprisal) -> str:
-    """A page of HTML that needs nothing else, light or dark as the reader's machine is."""
+    """Return a self-contained HTML page, with light and dark mode."""
     colours = (
         f".c{k} {{ background: {ground}; color: {letters}; }}"
         for k, (ground, letters) in enumerate(COLOURS)
     )
     legend = (f'<span class="c{k}">{name}</span>' for k, name in enumerate(NAMES))
     strips = (f'<h2>{name}</h2>\n<p dir="auto">{_strip(found, name)}</p>' for name in found.bits)
-    unknown = (
-        "" if all(found.known) else "* and dots: not in the vocabulary; scored as &lt;UNK&gt;."
-    )
+    unknown = "" if all(found.known) else "* dotted: not in the vocabulary, scored as &lt;UNK&gt;."
     return _PAGE.format(
         colours="\n".join(colours),
         unknown=unknown,
@@ -89,7 +87,7 @@ def _strip(found: Surprisal, direction: str) -> str:
 
 
 def _numbers(found: Surprisal, i: int) -> str:
-    """What is shown when the mouse is over a token."""
+    """Tooltip of a token."""
     numbers = ", ".join(f"{name} {bits[i]:.2f}" for name, bits in found.bits.items())
     return f"{found.label(i)}: {numbers} bits"
 

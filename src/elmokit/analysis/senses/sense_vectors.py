@@ -1,12 +1,12 @@
-"""Vectors of senses: averages over a tagged text, every occurrence in it, and words that explain.
+"""Sense vectors: averages over a tagged text, its occurrences, and glosses.
 
-As in the paper (section 5.3), the vectors of all occurrences of a sense are averaged, and the
-nearest average tells the sense. Where the occurrences are kept too, the nearest of them can vote.
+As in the paper (section 5.3), the vectors of all occurrences of a sense are averaged, and a word
+gets the sense with the nearest average. If the occurrences are kept too, the nearest can vote.
 
-A word's own vector is as much about the word as about its sense. What the top LSTM puts out before
-the residual connection adds the layer below is less so, and what surrounds the word not at all: the
-forward language model's state before the word and the backward one's behind it, which have not read
-it, are what both expect in its place.
+A word's own vector says as much about the word as about its sense. The top LSTM's output before the
+residual connection adds its input says less about the word. The context says nothing about it: the
+forward state before the word and the backward state after it have not read the word, and represent
+what each direction expects in its place.
 """
 
 from __future__ import annotations
@@ -31,51 +31,50 @@ from elmokit.io.progress import DelayedProgress
 Vectors = npt.NDArray[np.float32]
 
 ALONE, AROUND, MIX = -2, -1, None
-"""Instead of a layer: the top one without the layer below; what surrounds the word, likewise; or
-all layers of the word itself side by side, so that the cosine is the mean of theirs."""
+"""Choices other than a layer: the top layer without its residual input; the context on either side
+of the word, also without it; or the mean of the cosine similarities of all layers."""
 
-_AT_ONCE = 512  # sentences
 _BROKEN = (
     OSError, LookupError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile,
     zlib.error,
 )  # fmt: skip
-"""What reading a file raises that is not whole, or not of this kind."""
-_SAME = 1e-4  # cosines less apart are alike: in the token layer only rounding tells senses apart
+"""Exceptions raised by reading a file that is incomplete or of another kind."""
+_SAME = 1e-4  # a tie: senses in the token layer differ only by rounding
 
 
 @dataclass(frozen=True)
 class Combination:
-    """How hints to a sense are added up.
+    """Weights of the combined method.
 
-    Chosen on SemEval-2007, as is common, for the word's own vectors; only what the average counts
-    was chosen again, when those around the word came to them.
+    Tuned on SemEval-2007, as is common, for the word's own vectors. Only ``average`` was tuned
+    again when the context vectors were added.
     """
 
     k: int = 10
-    """So many occurrences vote, those with the nearest surroundings; 0 for none."""
+    """Number of occurrences that vote, those with the nearest contexts; 0 for no votes."""
     sharpness: float = 10.0
-    """A vote weighs e^(sharpness · cosine)."""
+    """A vote has the weight e^(sharpness · cosine)."""
     average: float = 6.0
-    """What the cosine to the sense's averages counts, the mean over the top layer's alone and that
-    of the surroundings, beside the sense's share of the votes."""
+    """Weight of the cosine similarity to the sense's averages (the mean of top layer without
+    residual and context), relative to the sense's share of the votes."""
     gloss: float = 1.0
-    """What the cosine of the top layer alone to the words counts that explain the sense."""
+    """Weight of the cosine similarity of the top layer without residual to the sense's gloss."""
 
 
 @dataclass
 class SenseVectors:
-    """What a tagged text says of senses."""
+    """Vectors of the senses in a tagged text."""
 
     keys: list[str]
     vectors: Vectors
-    """Averages (K, layers + 2, D), of length 1; last those of the top layer alone and of the
-    surroundings."""
+    """Average unit vectors (K, layers + 2, D); the last two are those of the top layer without
+    residual and of the context."""
     counts: npt.NDArray[np.int64]
     """Occurrences of each sense (K,)."""
     occurrences: npt.NDArray[np.float16] | None = None
-    """Their surroundings (Σ counts, D), of length 1, sense by sense, if kept."""
+    """Unit vectors of their contexts (Σ counts, D), sense by sense, if kept."""
     model: str = ""
-    """Checksum of the model that made them."""
+    """Checksum of the model."""
 
     def __post_init__(self) -> None:
         self._row = {key: row for row, key in enumerate(self.keys)}
@@ -85,12 +84,12 @@ class SenseVectors:
     def train(
         cls, elmo: Elmo, sentences: Sequence[TaggedSentence], keep: bool = False
     ) -> SenseVectors:
-        """Averages over a tagged text.
+        """Average the vectors of every sense in a tagged text.
 
         Args:
             elmo: The model.
             sentences: The text.
-            keep: Keep the occurrences too.
+            keep: Whether to keep the occurrences too.
         """
         rows: dict[str, int] = {}
         owners: list[int] = []
@@ -106,11 +105,13 @@ class SenseVectors:
                 if keep:
                     kept.append(unit(vector[AROUND]).astype(np.float16))
         if not rows:
-            raise InputError("no word of the text has a sense; give a tagged text")
+            raise InputError("the text has no tagged words; expected a sense-tagged text")
         order = np.argsort(np.array(owners), kind="stable")
+        # rounded as in the file
+        averages = unit(unit(sums[: len(rows)]).astype(np.float16).astype(np.float32))
         return cls(
             list(rows),
-            unit(unit(sums[: len(rows)]).astype(np.float16).astype(np.float32)),  # as stored
+            averages,
             np.bincount(owners),
             np.stack([kept[i] for i in order]) if keep else None,
             elmo.checkpoint().checksum(),
@@ -119,12 +120,12 @@ class SenseVectors:
     def nearest(
         self, vector: Vectors, candidates: Sequence[str], layer: int | None
     ) -> tuple[str, float] | None:
-        """The candidate whose average is nearest, and its cosine; None if none was seen.
+        """Return the candidate with the nearest average and its cosine; None if none was seen.
 
         Args:
-            vector: Of an occurrence (layers + 2, D), as :func:`target_vectors` has them.
-            candidates: Sense keys, the first of them taken where several are as near.
-            layer: In which layer, or MIX, ALONE or AROUND.
+            vector: Vectors of an occurrence (layers + 2, D), from :func:`target_vectors`.
+            candidates: Sense keys; the first one wins a tie.
+            layer: The number of a layer, or MIX, ALONE or AROUND.
         """
         known, rows = self._known(candidates)
         if not known:
@@ -142,13 +143,16 @@ class SenseVectors:
         glosses: Mapping[str, Vectors],
         how: Combination | None = None,
     ) -> tuple[str, float] | None:
-        """The candidate for which most speaks, and its share of votes; None if none was seen.
+        """Return the best candidate by the combined method and its share of votes.
 
         Args:
-            vector: Of an occurrence (layers + 2, D).
+            vector: Vectors of an occurrence (layers + 2, D).
             candidates: Sense keys.
-            glosses: Vectors (D,) of what senses mean in words, as :class:`Glosses` has them.
-            how: What counts how much.
+            glosses: Gloss vectors (D,) by sense key, from :class:`Glosses`.
+            how: Weights of the combination.
+
+        Returns:
+            None if no candidate was seen, or the occurrences were not kept.
         """
         how = how or Combination()
         known, rows = self._known(candidates)
@@ -165,27 +169,27 @@ class SenseVectors:
         votes = np.bincount(owners[nearest], weights, len(rows)) / max(weights.sum(), 1e-30)
         averages = (self.vectors[rows][:, [ALONE, AROUND]] * both).sum((1, 2)) / 2
         scores = votes + how.average * averages
-        if all(key in glosses for key in known):  # else those without one were worse off
+        if all(key in glosses for key in known):  # otherwise senses without a gloss would lose
             scores += how.gloss * (np.stack([glosses[key] for key in known]) @ top)
         best = _first_of_best(scores)
         return known[best], float(votes[best])
 
     def _known(self, candidates: Sequence[str]) -> tuple[list[str], list[int]]:
-        """Those of the senses that were seen, and their rows."""
+        """The candidates that were seen, and their rows."""
         known = [key for key in candidates if key in self._row]
         return known, [self._row[key] for key in known]
 
     def check(self, elmo: Elmo) -> None:
-        """An error where another model made them."""
+        """Raise an error if another model computed the vectors."""
         same_shape = self.vectors.shape[1:] == (elmo.n_layers + 2, elmo.dim)
         if self.model != elmo.checkpoint().checksum() or not same_shape:
             raise InputError(
-                "the sense vectors were made by another model, or by an earlier version; give that "
-                "model with --model, or make new ones with elmokit wsd train"
+                "the sense vectors come from another model or an earlier version; load that "
+                "model, or compute new ones with elmokit wsd train"
             )
 
     def save(self, path: Path) -> None:
-        """Write to an npz file, in float16."""
+        """Write an npz file, in float16."""
         arrays: dict[str, npt.NDArray[np.generic]] = {
             "keys": np.array(self.keys),
             "vectors": self.vectors.astype(np.float16),
@@ -199,56 +203,54 @@ class SenseVectors:
 
     @classmethod
     def load(cls, path: Path) -> SenseVectors:
-        """Read what :meth:`save` wrote."""
+        """Read a file written by :meth:`save`."""
         try:
             with path.open("rb") as file, np.load(file) as stored:
                 kept = stored.get("occurrences")
                 vectors = unit(stored["vectors"].astype(np.float32))
                 keys, counts = stored["keys"].tolist(), stored["counts"]
                 if not len(keys) == len(vectors) == len(counts):
-                    raise ValueError("senses, vectors and counts are not equally many")
+                    raise ValueError("senses, vectors and counts differ in number")
                 if kept is not None and len(kept) != counts.sum():
-                    raise ValueError("occurrences are not as many as were counted")
+                    raise ValueError("occurrences and counts differ")
                 return cls(keys, vectors, counts, kept, str(stored["model"]))
         except FileNotFoundError as error:
-            raise FormatError(f"there is no file {path}; elmokit wsd train makes one") from error
+            raise FormatError(f"there is no file {path}; elmokit wsd train writes one") from error
         except _BROKEN as error:
             raise FormatError(
-                f"{path} is not a whole file of sense vectors; make it again with elmokit wsd train"
+                f"{path} is not a complete file of sense vectors; write it with elmokit wsd train"
             ) from error
 
 
 class Glosses:
-    """Vectors of what senses mean in words: the mean over the words of WordNet's gloss.
+    """Vectors of WordNet's glosses: the mean over the words of each gloss.
 
     Args:
-        elmo: The model, whose top layer is taken, without the one below.
-        wordnet: Where the glosses stand.
+        elmo: The model; its top layer is used, without the residual input.
+        wordnet: The glosses.
     """
 
     def __init__(self, elmo: Elmo, wordnet: WordNet) -> None:
         self._elmo, self._wordnet = elmo, wordnet
 
     def of(self, keys: Iterable[str]) -> dict[str, Vectors]:
-        """Vectors (D,) of length 1, by key, of all senses that have a gloss."""
+        """Compute unit vectors (D,) by key, for all senses that have a gloss."""
         found: dict[str, Vectors] = {}
         asked = list(_explained(self._elmo, self._wordnet, dict.fromkeys(keys)))
+        texts = (lemma + gloss for _, lemma, gloss in asked)
         with DelayedProgress("reading glosses", len(asked), "senses") as bar:
-            for start in range(0, len(asked), _AT_ONCE):
-                some = asked[start : start + _AT_ONCE]
-                texts = [lemma + gloss for _, lemma, gloss in some]
-                layers = self._elmo.encode(texts, "all", progress=False)
-                for (key, lemma, _), array in zip(some, layers, strict=True):
-                    words = _top_alone(self._elmo, array)[len(lemma) :]
-                    found[key] = unit(unit(words).mean(0))
-                bar.advance(len(some))
+            layers = self._elmo.stream(texts, "all")
+            for (key, lemma, _), array in zip(asked, layers, strict=True):
+                words = _top_without_residual(self._elmo, array)[len(lemma) :]
+                found[key] = unit(unit(words).mean(0))
+                bar.advance(1)
         return found
 
 
 def _explained(
     elmo: Elmo, wordnet: WordNet, keys: Iterable[str]
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Senses, the tokens of "lemma :", and those of the gloss without its examples."""
+    """Yield senses with the tokens of "lemma :" and of the gloss, without its examples."""
     for key in keys:
         meaning = wordnet.gloss(key).partition('"')[0].rstrip("; ")
         if tokens := elmo.tokenize(meaning):
@@ -259,45 +261,41 @@ def _explained(
 def target_vectors(
     elmo: Elmo, sentences: Sequence[TaggedSentence]
 ) -> Iterator[tuple[Target, Vectors]]:
-    """Every target with its vectors (layers + 2, D).
+    """Yield every target with its vectors (layers + 2, D).
 
-    First those of each layer, the mean over its tokens; then likewise the top layer's without the
-    layer below; then these on either side of it.
+    The first rows are the layers, each the mean over the target's tokens. Then comes the top layer
+    without its residual input, and last the context: the same on either side of the target.
     """
-    half = elmo.config.context.projection_dim  # the forward half; all there is of one direction
+    half = elmo.config.context.projection_dim  # the forward half, or all of a forward-only model
+    read = [_compounds_split(elmo, s.tokens) for s in sentences]
+    layers = elmo.stream((tokens for tokens, _ in read), "all", marks=True)
     with DelayedProgress("reading tagged text", len(sentences), "sentences") as bar:
-        for start in range(0, len(sentences), _AT_ONCE):
-            some = sentences[start : start + _AT_ONCE]
-            read = [_compounds_split(elmo, s.tokens) for s in some]
-            layers = elmo.encode([tokens for tokens, _ in read], "all", marks=True, progress=False)
-            for sentence, (_, place), array in zip(some, read, layers, strict=True):
-                alone = _top_alone(elmo, array)
-                every = np.concatenate([array, alone[None]])
-                for target in sentence.targets:
-                    # the first is the mark
-                    before, behind = place[target.start], place[target.end] + 1
-                    own = every[:, before + 1 : behind].mean(1)
-                    around = np.concatenate([alone[before, :half], alone[behind, half:]])
-                    yield target, np.concatenate([own, around[None]])
-            bar.advance(len(some))
+        for sentence, (_, place), array in zip(sentences, read, layers, strict=True):
+            alone = _top_without_residual(elmo, array)
+            every = np.concatenate([array, alone[None]])
+            for target in sentence.targets:
+                # position 0 is the sentence mark
+                before, behind = place[target.start], place[target.end] + 1
+                own = every[:, before + 1 : behind].mean(1)
+                around = np.concatenate([alone[before, :half], alone[behind, half:]])
+                yield target, np.concatenate([own, around[None]])
+            bar.advance(1)
 
 
 def _compounds_split(elmo: Elmo, tokens: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Tokens (T,) with words such as well-known as the tokenizer of an English model splits them.
+    """Split compounds such as well-known in tokens (T,) as an English model's tokenizer does.
 
     Returns:
-        The pieces, and where those of each token begin (T + 1,), last where all end.
+        The pieces, and where those of each token start (T + 1,), with the end last.
     """
     english = elmo.tokenizer.name.startswith("english")
     pieces = [elmo.tokenize(t) if english and "-" in t else [t] for t in tokens]
     return [p for some in pieces for p in some], [0, *np.cumsum([len(p) for p in pieces]).tolist()]
 
 
-def _top_alone(elmo: Elmo, layers: Vectors) -> Vectors:
-    """Of all layers (layers, T, D), what the top one puts out before its input is added (T, D)."""
-    context = elmo.config.context
-    added = context.kind == "lstm" and context.skip_connections and context.n_layers > 1
-    return layers[-1] - layers[-2] if added else layers[-1]
+def _top_without_residual(elmo: Elmo, layers: Vectors) -> Vectors:
+    """The top layer's own output (T, D), without its input, from all layers (layers, T, D)."""
+    return layers[-1] - layers[-2] if elmo.config.context.adds_input else layers[-1]
 
 
 def _first_of_best(scores: npt.NDArray[np.floating]) -> int:

@@ -1,4 +1,4 @@
-"""Texts whose words are tagged with WordNet senses."""
+"""Readers of texts tagged with WordNet senses."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ _WRITTEN = {
     "``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{",
     "-RCB-": "}",
 }  # fmt: skip
-"""What treebanks write instead of quotation marks and brackets, and what these are."""
+"""Treebank escapes of quotation marks and brackets."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A word or phrase whose sense is asked for or known."""
+    """A word or phrase with a known or unknown sense."""
 
     start: int
-    """Its first token…"""
+    """Position of its first token."""
     end: int
-    """…and the one behind its last."""
+    """Position after its last token."""
     lemma: str
     pos: str
     """NOUN, VERB, ADJ or ADV."""
     id: str = ""
     keys: tuple[str, ...] = ()
-    """Sense keys that are right, such as bank%1:14:00::."""
+    """Gold sense keys, such as bank%1:14:00::."""
 
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """Tokens, some of which have senses."""
+    """Tokens, some of them tagged."""
 
     tokens: list[str]
     targets: list[Target]
 
 
 def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
-    """Sentences of SemCor 3.0: every file under a folder tagfiles."""
+    """Read the sentences of SemCor 3.0, from every file in a folder called tagfiles."""
     files = sorted(p for p in folder.rglob("*") if p.parent.name == "tagfiles" and p.is_file())
-    # the archive in circulation holds everything twice
+    # the common archive contains every file twice
     files = list({(p.parent.parent.name, p.name): p for p in files}.values())
     if not files:
-        raise InputError(f"there is no folder tagfiles with files under {folder}; give SemCor 3.0")
+        raise InputError(f"no folder tagfiles found in {folder}; expected SemCor 3.0")
     for path in files:
         tokens: list[str] = []
         targets: list[Target] = []
@@ -74,7 +74,7 @@ def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
 
 
 def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
-    """Sentences of an evaluation set of Raganato et al. (2017), with right senses if given."""
+    """Read an evaluation set of Raganato et al. (2017), with gold senses if given."""
     try:
         root = ElementTree.parse(data).getroot()
         right: dict[str, tuple[str, ...]] = {}
@@ -83,7 +83,9 @@ def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
                 if line.strip():
                     name, *keys = line.split()
                     right[name] = tuple(keys)
-    except (OSError, ElementTree.ParseError, ValueError) as error:
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
+    except (ElementTree.ParseError, ValueError) as error:
         raise InputError(f"cannot read {data} and its gold keys: {error}") from error
     sentences = []
     for sentence in root.iter("sentence"):
@@ -109,5 +111,5 @@ def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
 
 
 def _words(written: str) -> list[str]:
-    """The words of an element: those of a phrase stand apart by _, or by white space."""
+    """Split an element into words; those of a phrase are separated by _ or white space."""
     return [_WRITTEN.get(w, w) for w in written.replace("&amp;", "&").replace("_", " ").split()]

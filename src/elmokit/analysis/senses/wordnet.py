@@ -1,4 +1,7 @@
-"""WordNet's senses, glosses and base forms, from its own files."""
+"""WordNet's senses, glosses and lemmas, read from its database files.
+
+Read by hand: three simple file formats, and the packages that read them download their own copy.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from pathlib import Path
 from elmokit.errors import InputError
 
 POS = {"1": "NOUN", "2": "VERB", "3": "ADJ", "4": "ADV", "5": "ADJ"}
-"""Part of speech by the digit behind the % of a sense key."""
+"""Part of speech by the digit after the % of a sense key."""
 _FILES = {"NOUN": "noun", "VERB": "verb", "ADJ": "adj", "ADV": "adv"}
 
-# endings that WordNet's own search (morphy) takes off, and what it puts in their place
+# suffixes that WordNet's own lemmatiser (morphy) removes, and their replacements
 _ENDINGS = {
     "NOUN": [
         ("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
@@ -31,8 +34,8 @@ class WordNet:
     """Senses of every lemma, the most frequent first.
 
     Args:
-        path: WordNet's folder of files (index.sense, data.noun, noun.exc and so on), or its file
-            index.sense alone, which is enough for senses without glosses and irregular forms.
+        path: WordNet's folder (index.sense, data.noun, noun.exc and so on), or only its file
+            index.sense, which has neither glosses nor irregular forms.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,18 +51,22 @@ class WordNet:
                 found[lemma, POS[rest[0]]].append((int(number), key))
                 self._place[key] = (POS[rest[0]], int(offset))
                 self._count[key] = int(count)
-        except (OSError, ValueError, KeyError) as error:
+        except OSError as error:
+            raise InputError(
+                f"cannot read {index}: {error.strerror}; give WordNet's folder"
+            ) from error
+        except (ValueError, KeyError) as error:
             raise InputError(f"{index} is not WordNet's index.sense: {error}") from error
         self._keys = {word: [key for _, key in sorted(keys)] for word, keys in found.items()}
 
     def of(self, lemma: str, pos: str) -> list[str]:
-        """Sense keys of a lemma; none if WordNet lacks it."""
+        """Return the sense keys of a lemma; empty if WordNet lacks it."""
         return self._keys.get((lemma.lower(), pos), [])
 
     def of_form(self, form: str) -> list[str]:
-        """Sense keys of all lemmas a form can be of, the most frequent first.
+        """Return the sense keys of all lemmas of a form, the most frequent first.
 
-        Words apart by spaces are a phrase.
+        A phrase is written with spaces.
         """
         form = form.replace(" ", "_").lower()
         keys = [
@@ -68,7 +75,7 @@ class WordNet:
         return sorted(dict.fromkeys(keys), key=lambda key: -self._count[key])
 
     def lemmas(self, form: str, pos: str) -> list[str]:
-        """Base forms that WordNet has: the form itself, irregular ones, those without ending."""
+        """Return the lemmas of a form: itself, irregular ones, and those without a suffix."""
         found = [form, *self._irregular.get((form, pos), [])]
         for ending, instead in _ENDINGS[pos]:
             if form.endswith(ending) and len(form) > len(ending):
@@ -76,7 +83,7 @@ class WordNet:
         return [lemma for lemma in dict.fromkeys(found) if (lemma, pos) in self._keys]
 
     def gloss(self, key: str) -> str:
-        """What a sense means; empty where the files with the glosses are not there."""
+        """Return the gloss of a sense; empty without the data files."""
         pos, offset = self._place.get(key, ("", 0))
         data = self._data.get(pos, b"")
         line = data[offset : data.find(b"\n", offset)].decode("utf-8", "replace")
@@ -100,5 +107,5 @@ class WordNet:
 
 
 def _lines(path: Path) -> list[str]:
-    """Lines of a file that are not blank."""
+    """Non-blank lines of a file."""
     return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
