@@ -1,4 +1,4 @@
-"""``python -m elmokit`` is the command ``elmokit``."""
+"""Run the command line with ``python -m elmokit``."""
 
 from elmokit.cli.main import main
 

@@ -1,55 +1,57 @@
-"""Every error a user's input can cause, as one tree.
+"""Every error that ElmoKit raises on purpose, as one tree.
 
 ::
 
-    ElmoKitError                 anything below; the command line prints it and exits with 2
-    ├── ConfigError              sizes or settings that cannot be
-    ├── ModelError               about a model's files
-    │   ├── ModelNotFoundError   no such file, folder or name, or nothing known in it
-    │   ├── FormatError          a file is broken, truncated, or holds NaN
-    │   ├── ShapeError           settings and weights contradict each other
-    │   └── UnsupportedModelError  a valid file of a kind that cannot be run or written
-    ├── InputError               text, positions or spans that make no sense
-    ├── OutputError              a result cannot be written where it should go
-    ├── OutOfMemoryError         one sentence alone does not fit
-    └── MissingExtraError        an optional package is not installed (also an ImportError)
+    ElmoKitError                   base class; the command line prints the message and exits with 2
+    ├── ConfigError                a setting has an invalid value
+    ├── ModelError                 a problem with the files of a model
+    │   ├── ModelNotFoundError     no model at this path or under this name
+    │   ├── FormatError            a file is damaged, truncated, or contains NaN
+    │   ├── ShapeError             settings and weights contradict each other
+    │   └── UnsupportedModelError  a valid model that this operation does not support
+    ├── InputError                 invalid text, positions, spans or arguments
+    ├── OutputError                a result cannot be written
+    ├── OutOfMemoryError           a single sentence does not fit in memory
+    ├── TrainingError              training diverged
+    └── MissingExtraError          an optional package is not installed (also an ImportError)
 
-A message is one sentence saying what was given and what was expected, and what to do next.
+A message is one sentence: what was given, what was expected, and what to do. Messages name Python
+arguments (``overwrite=True``); the command line replaces them with its options.
 """
 
 from __future__ import annotations
 
 
 class ElmoKitError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base class of all errors that ElmoKit raises on purpose."""
 
 
 class ConfigError(ElmoKitError, ValueError):
-    """A setting has a value it cannot have."""
+    """A setting has an invalid value."""
 
 
 class ModelError(ElmoKitError):
-    """Something about a model's files."""
+    """There is a problem with the files of a model."""
 
 
 class ModelNotFoundError(ModelError, FileNotFoundError):
-    """Nothing that can be loaded is where the caller pointed."""
+    """There is no model at this path or under this name."""
 
 
 class FormatError(ModelError):
-    """A model file cannot be read."""
+    """A model file is damaged, truncated or malformed."""
 
 
 class ShapeError(ModelError):
-    """A model's settings and its weights contradict each other."""
+    """The settings and the weights of a model contradict each other."""
 
 
 class UnsupportedModelError(ModelError):
-    """A well-formed model that this operation cannot handle."""
+    """The model is valid, but this operation does not support it."""
 
 
 class InputError(ElmoKitError, ValueError):
-    """Text, positions or options of a call that make no sense."""
+    """Text, positions, spans or other arguments are invalid."""
 
 
 class OutputError(ElmoKitError, OSError):
@@ -57,20 +59,24 @@ class OutputError(ElmoKitError, OSError):
 
 
 class OutOfMemoryError(ElmoKitError, MemoryError):
-    """Even a batch of one sentence does not fit in memory."""
+    """A batch of a single sentence does not fit in memory."""
+
+
+class TrainingError(ElmoKitError):
+    """Training diverged: too many steps in a row had an unusable gradient."""
 
 
 class MissingExtraError(ElmoKitError, ImportError):
-    """An optional package is missing.
+    """An optional package is not installed.
 
     Args:
-        package: The import that failed.
-        extra: The extra of ElmoKit that brings it.
-        purpose: What it is needed for.
+        package: The package to import.
+        extra: The extra of ElmoKit that installs it.
+        purpose: What the package is needed for.
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package {package}, which is not installed; "
-            f"type: pip install 'elmokit[{extra}]'"
+            f"run: pip install 'elmokit[{extra}]'"
         )

@@ -1,4 +1,4 @@
-"""The model in the package."""
+"""The English model bundled with the package."""
 
 import os
 from itertools import islice
@@ -36,11 +36,11 @@ def test_it_is_found_by_name(en, monkeypatch, tmp_path):
     (named,) = Elmo.load("en", device="cpu").encode(["the bank"])
     assert np.array_equal(en.encode(["the bank"])[0], named)
     (tmp_path / "en").mkdir()
-    monkeypatch.chdir(tmp_path)  # a folder of that name is no reason to open it unasked
+    monkeypatch.chdir(tmp_path)  # a local folder named en does not replace the default
     assert np.array_equal(Elmo.load(device="cpu").encode(["the bank"])[0], named)
 
 
-def test_the_banks_are_apart(en):
+def test_senses_of_bank_differ(en):
     def cosines(pairs):
         return np.array([word_similarity(en, a, b, "bank")[0].cosines for a, b in pairs])
 
@@ -48,13 +48,13 @@ def test_the_banks_are_apart(en):
         [(s[i], s[j]) for s in (MONEY, RIVER) for i in range(len(s)) for j in range(i)]
     ).mean(0)
     other = cosines([(a, b) for a in MONEY for b in RIVER]).mean(0)
-    assert same[0] == pytest.approx(1, abs=1e-5)  # the token layer sees the word alone
+    assert same[0] == pytest.approx(1, abs=1e-5)  # the token layer does not see the context
     assert other[0] == pytest.approx(1, abs=1e-5)
     assert same[2] > other[2] + 0.1
     assert same[1] > other[1]
 
 
-def test_it_speaks_english(en):
+def test_it_predicts_english(en):
     right = en.perplexity(["He went to the bank to deposit some money ."]).mean
     wrong = en.perplexity(["money some deposit to bank the to went He ."]).mean
     assert right < wrong / 20
@@ -62,7 +62,7 @@ def test_it_speaks_english(en):
     assert "side" in words
     words = [word for word, _ in en.substitutes("He went to the bank to deposit some money .", 4)]
     assert "bank" in words
-    assert not set(words) & {'"', "first", ",", "and"}  # frequent everywhere
+    assert not set(words) & {'"', "first", ",", "and"}  # frequent in any context
 
 
 def test_it_is_small_and_described(en):
@@ -75,11 +75,11 @@ def test_it_is_small_and_described(en):
 def test_perplexity_on_held_out_text(en):
     folder = os.environ.get("ELMOKIT_TEST_DATA")
     if not folder:
-        pytest.skip("ELMOKIT_TEST_DATA is not set: no held-out text to score")
+        pytest.skip("ELMOKIT_TEST_DATA is not set, so there is no held-out text to score")
     path = Path(folder) / "data" / "en" / "enwiki-2015.test.txt.xz"
     if not path.exists():
-        pytest.skip("ELMOKIT_TEST_DATA has no held-out text to score")
+        pytest.skip("ELMOKIT_TEST_DATA does not contain the held-out text")
     lines = read_lines(path)
-    # one sentence of every so-manieth paragraph, as articles differ
+    # one sentence of every twelfth paragraph, for a mix of articles
     sentences = [split_sentences(line)[0] for line in islice(lines, 0, None, 12) if line.strip()]
     assert en.perplexity(sentences[:200]).mean < 65

@@ -1,4 +1,14 @@
-"""Readers and writers of model files, found by looking at what is there."""
+"""Reading and writing model files.
+
+Each format is one module with the same interface:
+
+* ``LOOKS_FOR`` names the files that identify the format, for the error message when no format fits.
+* ``matches(source)`` says whether a folder or archive has the format.
+* ``read(source)`` returns a :class:`~elmokit.formats.checkpoint.Checkpoint`.
+* ``write(checkpoint, folder, overwrite)`` writes one. Formats that ElmoKit only reads lack it.
+
+:func:`read_model` detects the format from the files it finds.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +21,26 @@ from elmokit.formats.checkpoint import Checkpoint
 from elmokit.formats.source import sources
 
 READERS = (native, many_langs, bilm_tf)
+"""Format modules in the order they are tried."""
 WRITERS = {"native": native.write, "bilm-tf": bilm_tf.write}
+"""Functions that write a checkpoint, by the name of the format."""
 
 _BUNDLED = Path(__file__).parent.parent / "models"
 DEFAULT_MODEL = _BUNDLED / "en"
+"""Folder of the model that is loaded when none is named."""
 
 
 def bundled_models() -> list[str]:
-    """Names of the models that come with the package."""
+    """Return the names of the models bundled with the package."""
     return sorted(p.name for p in _BUNDLED.iterdir() if (p / "config.json").is_file())
 
 
 def find_model(model: str | Path) -> Path:
-    """A path, or the place of a name: in the package, or in a folder of $ELMOKIT_MODELS.
+    """Return the folder or archive of a model.
 
-    The folder of a training run means its best model.
+    Args:
+        model: A path, the name of a bundled model, or the name of a model in one of the folders
+            listed in $ELMOKIT_MODELS. The folder of a training run means its best model.
     """
     path, name = Path(model).expanduser(), str(model)
     try:
@@ -35,7 +50,7 @@ def find_model(model: str | Path) -> Path:
     except OSError as error:
         raise ModelNotFoundError(f"cannot read {path}: {error.strerror}") from error
     if exists:
-        return _best_of(path) if is_run else path
+        return _best_model(path) if is_run else path
     folders = [
         _BUNDLED,
         *map(Path, filter(None, os.environ.get("ELMOKIT_MODELS", "").split(os.pathsep))),
@@ -45,23 +60,27 @@ def find_model(model: str | Path) -> Path:
             for candidate in (folder / name, folder / f"{name}.zip"):
                 if candidate.exists():
                     return candidate
-    names = ", ".join(bundled_models())
     raise ModelNotFoundError(
-        f"there is no model {name!r}: neither a folder or ZIP archive of that path, nor a bundled "
-        f"name (bundled: {names}), nor one in $ELMOKIT_MODELS"
+        f"there is no model {name!r}; give a model folder, a ZIP archive, the name of a bundled "
+        f"model ({', '.join(bundled_models())}), or a name in a folder of $ELMOKIT_MODELS"
     )
 
 
-def _best_of(run: Path) -> Path:
+def _best_model(run: Path) -> Path:
     if not (run / "best").is_dir():
         raise ModelNotFoundError(
-            f"{run} is a training run without a model so far; its first evaluation makes {run}/best"
+            f"{run} is a training run without a model so far; its first evaluation writes "
+            f"{run}/best"
         )
     return run / "best"
 
 
 def read_model(model: str | Path) -> Checkpoint:
-    """A model of any known format from a folder, a ZIP archive or a name."""
+    """Read a model of any known format.
+
+    Args:
+        model: A folder, a ZIP archive or a name, as in :func:`find_model`.
+    """
     path = find_model(model)
     places = sources(path)
     for source in places:

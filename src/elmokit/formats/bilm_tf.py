@@ -1,4 +1,4 @@
-"""The published format: options.json and HDF5 weights, as AllenNLP, bilm-tf and NLPL give them."""
+"""The published format of AllenNLP, bilm-tf and NLPL: options.json and HDF5 weights."""
 
 from __future__ import annotations
 
@@ -22,17 +22,24 @@ from elmokit.formats.bilm_tf_layout import (
     weights_table,
     write_options,
 )
-from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint, check_finite
+from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint
 from elmokit.formats.source import Source, parse_json, read_text, require_file
-from elmokit.formats.tables import Entry, write_all
+from elmokit.formats.tables import Entry, read_all, write_all
 from elmokit.io.atomic import new_folder, reserve_space
 
 LOOKS_FOR = "an options JSON and an HDF5 weights file (AllenNLP, bilm-tf, NLPL)"
+"""The files that identify this format."""
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file by name, wherever it is."""
+    """A file on disk, or a file of a source.
+
+    Args:
+        label: Name for errors.
+        source: Folder or archive; None for a path on disk.
+        name: Name in the source, or path.
+    """
 
     label: str
     source: Source | None
@@ -47,16 +54,16 @@ class _File:
 
 
 def matches(source: Source) -> bool:
-    """Whether a folder or archive has this layout."""
+    """Return whether a folder or archive has this format."""
     return bool(_options_names(source)) and any(_is_hdf5(name) for name in source.names)
 
 
 def read(source: Source) -> Checkpoint:
-    """A model from a folder or archive, with its softmax and vocabulary where they are there."""
+    """Read a model from a folder or archive, with its softmax and vocabulary if present."""
     options = _options_names(source)
     if len(options) > 1:
         raise FormatError(
-            f"{source.path} has several options files ({', '.join(options)}); say which with "
+            f"{source.path} has several options files ({', '.join(options)}); choose one with "
             "options= and weights="
         )
     weights, softmaxes = [], []
@@ -69,8 +76,8 @@ def read(source: Source) -> Checkpoint:
     if len(weights) != 1:
         found = ", ".join(weights or filter(_is_hdf5, source.names))
         raise FormatError(
-            f"{source.path} should have one HDF5 file with a dataset char_embed, but has "
-            f"{len(weights)} ({found}); say which with options= and weights="
+            f"{source.path} must have exactly one HDF5 file with a dataset char_embed, but has "
+            f"{len(weights)} ({found}); choose one with options= and weights="
         )
     vocabularies = [n for n in source.names if n in ("vocab.txt", "vocab.txt.gz")] or [
         n for n in source.names if "vocab" in n and n.endswith((".txt", ".txt.gz"))
@@ -78,8 +85,8 @@ def read(source: Source) -> Checkpoint:
     if len(softmaxes) > 1 or (softmaxes and len(vocabularies) > 1):
         raise FormatError(
             f"{source.path} has several softmax or vocabulary files "
-            f"({', '.join(softmaxes + vocabularies)}); say which with options=, weights=, softmax= "
-            "and vocabulary="
+            f"({', '.join(softmaxes + vocabularies)}); choose the files with options=, weights=, "
+            "softmax= and vocabulary="
         )
     softmax = _at(source, softmaxes[0]) if softmaxes else None
     return _read(
@@ -98,7 +105,14 @@ def read_files(
     softmax: str | Path | None = None,
     vocabulary: str | Path | None = None,
 ) -> Checkpoint:
-    """A model from files named one by one."""
+    """Read a model from separate files.
+
+    Args:
+        options: The options JSON.
+        weights: The HDF5 weights.
+        softmax: The HDF5 weights of the softmax, if there are any.
+        vocabulary: The words of the softmax, one per line; required with ``softmax``.
+    """
 
     def file(path: str | Path | None, what: str) -> _File | None:
         if path is None:
@@ -120,24 +134,35 @@ def read_files(
 
 
 def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None:
-    """A model as options.json and weights.hdf5, and softmax.hdf5 and vocab.txt if it has them."""
+    """Write options.json and weights.hdf5; softmax.hdf5 and vocab.txt if the model has them.
+
+    Args:
+        checkpoint: The model.
+        folder: Folder to create.
+        overwrite: Replace an existing model folder.
+    """
     encoder, context = checkpoint.config.token_encoder, checkpoint.config.context
+    name = checkpoint.source or "this model"
     if encoder.alphabet != "utf8" or encoder.word_dim:
         raise UnsupportedModelError(
-            f"{checkpoint.source or 'this model'} reads code points or whole words, which the "
-            "bilm-tf layout cannot hold; save it in the native format"
+            f"{name} reads code points or whole words, which the bilm-tf format cannot store; "
+            "save it in the native format"
         )
-    if context.kind != "lstm":
+    if not context.carries_state:
         raise UnsupportedModelError(
-            f"the bilm-tf layout holds LSTMs alone, and {checkpoint.source or 'this model'} is a "
-            f"{context.kind}; save it in the native format"
+            f"{name} is a {context.label}, but the bilm-tf format stores LSTMs only; save it in "
+            "the native format"
         )
     if checkpoint.config.softmax_cutoffs:
         raise UnsupportedModelError(
-            "the bilm-tf layout has no adaptive softmax; save the model in the native format"
+            f"{name} has an adaptive softmax, which the bilm-tf format cannot store; save it in "
+            "the native format"
         )
     if context.forget_bias != 1:
-        raise UnsupportedModelError("the bilm-tf layout needs a forget bias of 1; save it natively")
+        raise UnsupportedModelError(
+            f"{name} has a forget bias of {context.forget_bias}, but the bilm-tf format requires "
+            "1; save it in the native format"
+        )
     tensors = {k: v.detach().float().cpu() for k, v in checkpoint.tensors.items()}
     with new_folder(folder, overwrite, MODEL_FILES) as new:
         options = json.dumps(write_options(checkpoint.config), indent=2)
@@ -188,29 +213,21 @@ def _read(
 def _read_tensors(
     file: Any, table: list[Entry], options_label: str, label: str
 ) -> dict[str, Tensor]:
-    tensors: dict[str, Tensor] = {}
-    for entry in table:
-        name = entry.foreign
+    def load(name: str) -> Tensor | None:
         if name not in file:  # bilm-tf drops a level from the names of one-layer models
             name = name.replace("/MultiRNNCell/Cell0", "")
         if name not in file:
-            raise ShapeError(
-                f"{options_label} and {label} contradict each other: by {entry.because}, there "
-                f"should be a dataset {entry.foreign} of shape {entry.shape}, but there is none"
-            )
+            return None
         if not isinstance(file[name], h5py.Dataset):
-            raise FormatError(f"{label}: {name} should be a dataset, but it is a group")
-        entry.check(tuple(file[name].shape), options_label, label)
+            raise FormatError(f"{label}: {name} must be a dataset, but it is a group")
         try:
-            foreign = torch.from_numpy(np.asarray(file[name][()], np.float32))
+            return torch.from_numpy(np.asarray(file[name][()], np.float32))
         except (OSError, TypeError, ValueError) as error:
             raise FormatError(
                 f"{label}: cannot read {name} ({error}); download it again"
             ) from error
-        check_finite(foreign, name, label)
-        for native, tensor in zip(entry.native, entry.read(foreign), strict=True):
-            tensors[native] = tensor.contiguous()
-    return tensors
+
+    return read_all(table, load, options_label, label)
 
 
 def _with_softmax(
@@ -220,20 +237,22 @@ def _with_softmax(
     vocabulary: list[str] | None,
     vocabulary_file: _File | None,
 ) -> ModelConfig:
-    """The config with the softmax's size, which only its file tells."""
+    """Return the config with the size of the softmax, which only its own file contains."""
     if "softmax/b" not in file:
-        raise FormatError(f"{softmax_file.label} has no dataset softmax/b; it holds no softmax")
+        raise FormatError(
+            f"{softmax_file.label} has no dataset softmax/b, so it is not a softmax file"
+        )
     n = len(file["softmax/b"])
     if vocabulary is None:
         raise FormatError(
-            f"{softmax_file.label} has a softmax of {n} words but there is no vocabulary file; "
-            "put vocab.txt beside it or give vocabulary="
+            f"{softmax_file.label} has a softmax of {n} words but no vocabulary file; put "
+            "vocab.txt next to it or pass vocabulary="
         )
     if len(vocabulary) != n:
         assert vocabulary_file is not None
         raise ShapeError(
             f"{softmax_file.label} has a softmax of {n} words but {vocabulary_file.label} has "
-            f"{len(vocabulary)}; they must belong together"
+            f"{len(vocabulary)}; use the two files of the same model"
         )
     return replace(config, vocabulary_size=n)
 
@@ -243,18 +262,18 @@ def _read_vocabulary(file: _File) -> list[str]:
     if lines and not lines[-1]:
         lines.pop()
     words = [line.strip() for line in lines]
-    return [word for word in words if word != "!!!MAXTERMID"]  # passed over by bilm-tf too
+    return [word for word in words if word != "!!!MAXTERMID"]  # bilm-tf skips it too
 
 
 @contextlib.contextmanager
 def _hdf5(file: _File) -> Iterator[Any]:
-    """An HDF5 file open for reading."""
+    """Open an HDF5 file for reading."""
     with file.open() as handle:
         try:
             opened = h5py.File(handle, "r")
         except OSError as error:
             raise FormatError(
-                f"{file.label} is not a whole HDF5 file ({error}); download it again"
+                f"{file.label} is not a complete HDF5 file ({error}); download it again"
             ) from error
         with opened:
             yield opened
@@ -262,8 +281,8 @@ def _hdf5(file: _File) -> Iterator[Any]:
 
 def _write_hdf5(path: Path, tensors: dict[str, Tensor]) -> None:
     h5py.File(path, "w").close()
-    # some 400 bytes a dataset, 1,100 a group
+    # HDF5 adds about 400 bytes per dataset and 1,100 per group
     reserve_space(path, sum(t.nbytes for t in tensors.values()) + 4096 * len(tensors))
-    with h5py.File(path, "r+") as file:  # closing it gives back what was not needed
+    with h5py.File(path, "r+") as file:  # closing it releases the space that was not needed
         for name, tensor in tensors.items():
             file.create_dataset(name, data=tensor.contiguous().numpy())

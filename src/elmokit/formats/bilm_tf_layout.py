@@ -1,6 +1,6 @@
-"""The published layout itself: keys of options.json, names and shapes in the HDF5 files.
+"""The layout of the published format: keys of options.json, names and shapes in the HDF5 files.
 
-Numerics and names are described in docs/formats.md.
+docs/formats.md describes the names and the arithmetic.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from elmokit.config import (
 )
 from elmokit.errors import ConfigError, FormatError, ShapeError, UnsupportedModelError
 from elmokit.formats.checkpoint import SOFTMAX
-from elmokit.formats.tables import Entry, as_it_is, transposed, with_padding_row
+from elmokit.formats.tables import Entry, renamed, transposed, with_padding_row
 
 _OWN_SETTINGS = ("tokenizer", "mix")
 
 
 def read_options(options: dict[str, Any], label: str, bidirectional: bool) -> ModelConfig:
-    """Settings from options.json; keys only training needs are passed over."""
+    """Convert options.json to a config; keys that only training needs are ignored."""
     if "char_cnn" not in options:
         raise UnsupportedModelError(
-            f"{label} has no char_cnn: a model of whole words, not of characters, is not an ELMo"
+            f"{label} has no char_cnn; ElmoKit reads models of characters, not of whole words"
         )
     try:
         cnn, lstm = options["char_cnn"], options["lstm"]
@@ -34,7 +34,7 @@ def read_options(options: dict[str, Any], label: str, bidirectional: bool) -> Mo
         if n_characters not in (N_BYTE_CHARACTERS, N_BYTE_CHARACTERS + 1):
             raise ShapeError(
                 f"{label} has char_cnn.n_characters {n_characters}; a model of UTF-8 bytes has "
-                f"{N_BYTE_CHARACTERS} (in training) or {N_BYTE_CHARACTERS + 1} (in prediction)"
+                f"{N_BYTE_CHARACTERS} (training) or {N_BYTE_CHARACTERS + 1} (prediction)"
             )
         return ModelConfig(
             **_own_settings(options, label, int(lstm.get("n_layers", 1))),
@@ -43,7 +43,7 @@ def read_options(options: dict[str, Any], label: str, bidirectional: bool) -> Mo
                 n_highway=int(cnn.get("n_highway") or 0),
                 character_dim=int(cnn["embedding"]["dim"]),
                 max_characters=int(cnn.get("max_characters_per_token", 50)),
-                activation=str(cnn.get("activation", "relu")),
+                activation=cnn.get("activation", "relu"),
             ),
             context=ContextConfig(
                 n_layers=int(lstm.get("n_layers", 1)),
@@ -88,12 +88,12 @@ def write_options(config: ModelConfig) -> dict[str, Any]:
     }
     own = {key: config.to_dict()[key] for key in _OWN_SETTINGS}
     if any(getattr(config, key) != getattr(ModelConfig(), key) for key in _OWN_SETTINGS):
-        options["elmokit"] = own  # other readers pass over keys they do not know
+        options["elmokit"] = own  # other readers ignore unknown keys
     return options
 
 
 def _own_settings(options: dict[str, Any], label: str, n_layers: int) -> dict[str, Any]:
-    """What only ElmoKit has, from the key of its own in options.json."""
+    """Return the settings that only ElmoKit has, from its own key in options.json."""
     own = options.get("elmokit", {})
     if not isinstance(own, dict):
         raise FormatError(f"{label}: elmokit must be an object, not {own!r}")
@@ -103,7 +103,7 @@ def _own_settings(options: dict[str, Any], label: str, n_layers: int) -> dict[st
 
 
 def weights_table(config: ModelConfig) -> list[Entry]:
-    """Every dataset of a weights file."""
+    """Return the entries of a weights file."""
     encoder, context = config.token_encoder, config.context
     f, p, h = encoder.n_filters, context.projection_dim, context.cell_dim
     cnn = "token_encoder."
@@ -116,79 +116,79 @@ def weights_table(config: ModelConfig) -> list[Entry]:
         )
     ]
     for i, (width, count) in enumerate(encoder.filters):
-        native, because = f"{cnn}convolutions.{i}.", f"char_cnn.filters[{i}] = [{width}, {count}]"
+        native, given = f"{cnn}convolutions.{i}.", f"char_cnn.filters[{i}] = [{width}, {count}]"
         table += [
             _convolution(
                 f"CNN/W_cnn_{i}",
                 native + "weight",
                 (1, width, encoder.character_dim, count),
-                because,
+                given,
             ),
-            as_it_is(f"CNN/b_cnn_{i}", native + "bias", (count,), because),
+            renamed(f"CNN/b_cnn_{i}", native + "bias", (count,), given),
         ]
     for k in range(encoder.n_highway):
         for foreign, native in (("carry", "gate"), ("transform", "transform")):
-            where, because = f"{cnn}highways.{k}.{native}.", f"char_cnn.filters with {f} in all"
+            where, given = f"{cnn}highways.{k}.{native}.", f"{f} filters in char_cnn.filters"
             table += [
-                transposed(f"CNN_high_{k}/W_{foreign}", where + "weight", (f, f), because),
-                as_it_is(f"CNN_high_{k}/b_{foreign}", where + "bias", (f,), because),
+                transposed(f"CNN_high_{k}/W_{foreign}", where + "weight", (f, f), given),
+                renamed(f"CNN_high_{k}/b_{foreign}", where + "bias", (f,), given),
             ]
     if f != p:
         where = cnn + "projection."
-        because = f"char_cnn.filters with {f} in all and lstm.projection_dim = {p}"
+        given = f"{f} filters in char_cnn.filters and lstm.projection_dim = {p}"
         table += [
-            transposed("CNN_proj/W_proj", where + "weight", (f, p), because),
-            as_it_is("CNN_proj/b_proj", where + "bias", (p,), because),
+            transposed("CNN_proj/W_proj", where + "weight", (f, p), given),
+            renamed("CNN_proj/b_proj", where + "bias", (p,), given),
         ]
-    because = f"lstm.dim = {h} and lstm.projection_dim = {p}"
+    given = f"lstm.dim = {h} and lstm.projection_dim = {p}"
     for d, direction in enumerate(("forward", "backward")[: context.n_directions]):
         for layer in range(context.n_layers):
             native = f"{direction}_layers.{layer}."
             if context.bidirectional:
                 cell = f"RNN_{d}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
                 kernel, bias, projection = cell + "W_0", cell + "B", cell + "W_P_0"
-            else:  # a forward model alone keeps TensorFlow's names
+            else:  # forward-only models keep TensorFlow's names
                 cell = f"rnn/MultiRNNCell/Cell{layer}/LSTMCell/"
                 kernel, bias = cell + "kernel", cell + "bias"
                 projection = cell + "projection/kernel"
             table += [
-                _kernel(kernel, native, p, (2 * p, 4 * h), because),
-                as_it_is(bias, native + "bias", (4 * h,), because),
+                _kernel(kernel, native, p, (2 * p, 4 * h), given),
+                renamed(bias, native + "bias", (4 * h,), given),
             ]
             if context.has_projection:
-                table.append(transposed(projection, native + "projection", (h, p), because))
+                table.append(transposed(projection, native + "projection", (h, p), given))
     return table
 
 
 def softmax_table(config: ModelConfig) -> list[Entry]:
-    """Both datasets of a softmax file."""
+    """Return the entries of a softmax file."""
     v, p = config.vocabulary_size, config.context.projection_dim
-    because = f"lstm.projection_dim = {p}"
+    given = f"lstm.projection_dim = {p}"
     return [
-        as_it_is("softmax/W", SOFTMAX + "weight", (v, p), because),
-        as_it_is("softmax/b", SOFTMAX + "bias", (v,), because),
+        renamed("softmax/W", SOFTMAX + "weight", (v, p), given),
+        renamed("softmax/b", SOFTMAX + "bias", (v,), given),
     ]
 
 
-def _convolution(foreign: str, native: str, shape: tuple[int, ...], because: str) -> Entry:
-    """(1, width, characters, filters) of TensorFlow; (filters, characters, width) of PyTorch."""
+def _convolution(foreign: str, native: str, shape: tuple[int, ...], given: str) -> Entry:
+    """Convert (1, width, characters, filters) of TensorFlow to (filters, characters, width)."""
     return Entry(
         foreign,
         (native,),
         shape,
-        because,
+        given,
         lambda t: (t.squeeze(0).permute(2, 1, 0),),
         lambda t: t.permute(2, 1, 0).unsqueeze(0),
     )
 
 
-def _kernel(foreign: str, native: str, p: int, shape: tuple[int, ...], because: str) -> Entry:
-    """Input and state weights of an LSTM as one matrix, input rows first."""
+def _kernel(foreign: str, native: str, p: int, shape: tuple[int, ...], given: str) -> Entry:
+    """Split the matrix of an LSTM into input weights (first rows) and state weights."""
     return Entry(
         foreign,
         (native + "input_weight", native + "state_weight"),
         shape,
-        because,
+        given,
         lambda t: (t[:p].T, t[p:].T),
         lambda x, h: torch.cat([x.T, h.T]),
     )

@@ -1,4 +1,4 @@
-"""What every reader gives and every writer takes: a model's parts under ElmoKit's own names."""
+"""A model in memory, under ElmoKit's own names: what readers return and writers take."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from elmokit.nn.softmax import make_softmax
 from elmokit.text.characters import Alphabet, CodepointAlphabet, Utf8Alphabet
 
 SOFTMAX = "softmax."
-"""Prefix of the names of the softmax's tensors."""
+"""Prefix of the softmax's tensor names."""
 
 MODEL_FILES = {
     *("config.json", "model.safetensors", "README.md"),
     *("vocabulary.txt", "characters.txt", "words.txt"),
     *("options.json", "weights.hdf5", "softmax.hdf5", "vocab.txt"),
 }
-"""Every file a writer makes, and so what a folder may hold that is to be overwritten."""
+"""Every file that a writer creates. A folder with other files is never overwritten."""
 
 
 @dataclass
 class Checkpoint:
-    """A model in memory, not yet running."""
+    """The settings, weights and word lists of a model."""
 
     config: ModelConfig
     tensors: dict[str, Tensor]
-    """Weights by the names of :class:`elmokit.nn.BiLM`, and those of the softmax."""
+    """Weights by their names in :class:`elmokit.nn.BiLM`; those of the softmax with a prefix."""
     vocabulary: list[str] | None = None
-    """Words of the softmax in the order of its rows."""
+    """Vocabulary of the softmax, in the order of its rows."""
     characters: list[str] = field(default_factory=list)
-    """Characters of a model with the codepoints alphabet."""
+    """Characters of a model with the alphabet codepoints."""
     words: list[str] = field(default_factory=list)
-    """Words with vectors of their own."""
+    """Words with an embedding of their own."""
     format: str = "native"
-    """What the files were."""
+    """Format of the files."""
     source: str = ""
-    """Where they were."""
+    """Path of the files."""
 
     def alphabet(self) -> Alphabet:
-        """What turns words into this model's ids."""
+        """Return the alphabet that converts words into this model's ids."""
         encoder = self.config.token_encoder
         if encoder.alphabet == "codepoints":
             return CodepointAlphabet(encoder, self.characters, self.words)
@@ -53,14 +53,14 @@ class Checkpoint:
 
     @property
     def n_parameters(self) -> int:
-        """Parameters without the softmax, and without the rows of zeros for padding."""
+        """Number of parameters, without the softmax and the zero rows for padding."""
         encoder = self.config.token_encoder
         padding = encoder.character_dim + encoder.word_dim
         shapes = self.expected_shapes().items()
         return sum(math.prod(s) for name, s in shapes if not name.startswith(SOFTMAX)) - padding
 
     def expected_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of every tensor the config calls for."""
+        """Return the name and shape of every tensor that the config requires."""
         with torch.device("meta"):
             shapes = {k: tuple(v.shape) for k, v in BiLM(self.config).state_dict().items()}
             if self.config.vocabulary_size:
@@ -69,23 +69,25 @@ class Checkpoint:
         return shapes
 
     def check(self) -> Checkpoint:
-        """Raise unless every tensor is there, has its shape and is finite; return self."""
+        """Raise unless every tensor exists, has its shape and is finite; return self."""
         expected = self.expected_shapes()
         if missing := sorted(set(expected) - set(self.tensors)):
             raise ShapeError(f"{self.source} has no weights {', '.join(missing)}")
         if extra := sorted(set(self.tensors) - set(expected)):
-            raise ShapeError(f"{self.source} has weights its config does not call for: {extra}")
+            raise ShapeError(
+                f"{self.source} has weights that its config does not require: {', '.join(extra)}"
+            )
         for name, tensor in self.tensors.items():
             if tuple(tensor.shape) != expected[name]:
                 raise ShapeError(
-                    f"{self.source}: config.json calls for {name} of shape {expected[name]}, but "
+                    f"{self.source}: config.json requires {name} of shape {expected[name]}, but "
                     f"the weights have {tuple(tensor.shape)}"
                 )
             check_finite(tensor, name, self.source)
         return self
 
     def checksum(self) -> str:
-        """SHA-256 over names, shapes and bytes of all weights; the same in every format."""
+        """Return the SHA-256 of all names, shapes and weights; it is the same in every format."""
         digest = hashlib.sha256()
         for name in sorted(self.tensors):
             tensor = self.tensors[name]
@@ -95,11 +97,11 @@ class Checkpoint:
 
 
 def check_finite(tensor: Tensor, name: str, source: str) -> None:
-    """Raise where a weight is NaN or infinite."""
+    """Raise if a weight is NaN or infinite."""
     finite = torch.isfinite(tensor)
     if not finite.all():
         n = int((~finite).sum())
         raise FormatError(
-            f"{source} has {n} values that are NaN or infinite in {name}; the file is damaged or "
-            "its training diverged, so use another copy or an earlier checkpoint"
+            f"{source} has {n} NaN or infinite values in {name}; the file is damaged or its "
+            "training diverged, so use another copy or an earlier checkpoint"
         )

@@ -1,4 +1,4 @@
-"""ELMoForManyLangs folders: config.json, an architecture JSON, dictionaries, state dicts."""
+"""The format of ELMoForManyLangs: config.json, an architecture JSON, dictionaries, state dicts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from elmokit.config import PUBLISHED_FILTERS, ContextConfig, ModelConfig, TokenEncoderConfig
-from elmokit.errors import ConfigError, FormatError, ShapeError, UnsupportedModelError
-from elmokit.formats.checkpoint import Checkpoint, check_finite
+from elmokit.errors import ConfigError, FormatError, UnsupportedModelError
+from elmokit.formats.checkpoint import Checkpoint
 from elmokit.formats.source import Source
-from elmokit.formats.tables import Entry, as_it_is, with_padding_row
+from elmokit.formats.tables import Entry, read_all, renamed, with_padding_row
 
 LOOKS_FOR = "config.json, token_embedder.pkl and encoder.pkl (ELMoForManyLangs)"
+"""The files that identify this format."""
 
 _RELEASED = {
     "encoder": {
@@ -38,16 +39,16 @@ _RELEASED = {
         "max_characters_per_token": 50,
     },
 }
-"""The architecture of every released model, whose archives leave the file out."""
+"""The architecture of every released model; the released archives do not contain it."""
 
 
 def matches(source: Source) -> bool:
-    """Whether a folder or archive has this layout."""
+    """Return whether a folder or archive has this format."""
     return {"config.json", "token_embedder.pkl", "encoder.pkl"} <= set(source.names)
 
 
 def read(source: Source) -> Checkpoint:
-    """A model from a folder or archive."""
+    """Read a model from a folder or archive."""
     architecture, label = _architecture(source)
     embedder = _section(architecture, "token_embedder", label)
     words = _read_dictionary(source, "word.dic") if _integer(embedder, "word_dim", label) else []
@@ -76,7 +77,10 @@ def read(source: Source) -> Checkpoint:
 
 
 def _architecture(source: Source) -> tuple[dict[str, Any], str]:
-    """The JSON that config_path names, which is often a path on somebody else's machine."""
+    """Return the architecture and its label.
+
+    config_path names the file, but often as a path on the machine of whoever trained the model.
+    """
     config_path = str(source.json("config.json").get("config_path", ""))
     base = PurePosixPath(config_path.replace("\\", "/")).name
     names = [n for n in source.all_names if n.endswith(".json") and n != "config.json"]
@@ -86,10 +90,10 @@ def _architecture(source: Source) -> tuple[dict[str, Any], str]:
         if {"encoder", "token_embedder"} <= values.keys():
             return values, f"{source.path}/{name}"
     if base == "cnn_50_100_512_4096_sample.json":
-        return _RELEASED, f"{base} (as built in)"
+        return _RELEASED, f"{base} (built in)"
     raise FormatError(
-        f"{source.path}/config.json points to {config_path or 'nothing'}, and no JSON file with "
-        f"encoder and token_embedder was found here; put {base or 'that file'} beside it"
+        f"{source.path}/config.json points to {config_path or 'nothing'}, and no JSON file here "
+        f"has encoder and token_embedder; put {base or 'the architecture file'} next to it"
     )
 
 
@@ -104,8 +108,8 @@ def _config(
     ):
         if str(key).lower() != supported:
             raise UnsupportedModelError(
-                f"{label} has the {section} {key!r}; only {supported!r}, that of every released "
-                "model, can be loaded"
+                f"{label} has the {section} {key!r}; ElmoKit reads {supported!r} only, which every "
+                "released model has"
             )
     try:
         filters = tuple((int(width), int(count)) for width, count in embedder["filters"])
@@ -116,7 +120,7 @@ def _config(
                 character_dim=_integer(embedder, "char_dim", label),
                 n_characters=n_characters,
                 max_characters=_integer(embedder, "max_characters_per_token", label),
-                activation=str(embedder.get("activation", "relu")),
+                activation=embedder.get("activation", "relu"),
                 alphabet="codepoints",
                 word_dim=_integer(embedder, "word_dim", label),
                 n_words=n_words,
@@ -127,7 +131,7 @@ def _config(
                 projection_dim=_integer(encoder, "projection_dim", label),
                 cell_clip=encoder.get("cell_clip") or None,
                 proj_clip=encoder.get("proj_clip") or None,
-                forget_bias=0.0,  # it is in the stored bias
+                forget_bias=0.0,  # already in the stored bias
             ),
         )
     except (KeyError, TypeError, ConfigError) as error:
@@ -144,12 +148,12 @@ def _section(architecture: dict[str, Any], key: str, label: str) -> dict[str, An
 def _integer(section: dict[str, Any], key: str, label: str) -> int:
     value = section.get(key)
     if not isinstance(value, int):
-        raise FormatError(f"{label} should have a whole number as {key}, not {value!r}")
+        raise FormatError(f"{label} must have a whole number as {key}, not {value!r}")
     return value
 
 
 def _embedder_table(config: ModelConfig) -> list[Entry]:
-    """Every tensor of token_embedder.pkl."""
+    """Return the entries of token_embedder.pkl."""
     c, p = config.token_encoder, config.context.projection_dim
     native = "token_encoder."
     table = [
@@ -170,45 +174,45 @@ def _embedder_table(config: ModelConfig) -> list[Entry]:
             )
         )
     for i, (width, count) in enumerate(c.filters):
-        because = f"filters[{i}] = [{width}, {count}]"
+        given = f"filters[{i}] = [{width}, {count}]"
         name = f"convolutions.{i}."
         shape = (count, c.character_dim, width)
         table += [
-            as_it_is(name + "weight", native + name + "weight", shape, because),
-            as_it_is(name + "bias", native + name + "bias", (count,), because),
+            renamed(name + "weight", native + name + "weight", shape, given),
+            renamed(name + "bias", native + name + "bias", (count,), given),
         ]
-    f, because = c.n_filters, f"filters with {c.n_filters} in all"
+    f, given = c.n_filters, f"{c.n_filters} filters"
     for k in range(c.n_highway):
         name = f"highways._layers.{k}."
         table += [
-            _highway(name + "weight", f"{native}highways.{k}.", "weight", (2 * f, f), because),
-            _highway(name + "bias", f"{native}highways.{k}.", "bias", (2 * f,), because),
+            _highway(name + "weight", f"{native}highways.{k}.", "weight", (2 * f, f), given),
+            _highway(name + "bias", f"{native}highways.{k}.", "bias", (2 * f,), given),
         ]
-    because = f"projection_dim = {p}, word_dim = {c.word_dim} and {because}"
+    given = f"projection_dim = {p}, word_dim = {c.word_dim} and {given}"
     return [
         *table,
-        as_it_is("projection.weight", native + "projection.weight", (p, f + c.word_dim), because),
-        as_it_is("projection.bias", native + "projection.bias", (p,), because),
+        renamed("projection.weight", native + "projection.weight", (p, f + c.word_dim), given),
+        renamed("projection.bias", native + "projection.bias", (p,), given),
     ]
 
 
-def _highway(foreign: str, where: str, kind: str, shape: tuple[int, ...], because: str) -> Entry:
-    """Transform rows, then gate rows; the gate keeps x here, so its sign is turned."""
+def _highway(foreign: str, where: str, kind: str, shape: tuple[int, ...], given: str) -> Entry:
+    """Split transform rows and gate rows; the foreign gate keeps x, so its sign is flipped."""
     return Entry(
         foreign,
         (f"{where}transform.{kind}", f"{where}gate.{kind}"),
         shape,
-        because,
+        given,
         lambda t: (t.chunk(2)[0], -t.chunk(2)[1]),
         lambda transform, gate: torch.cat([transform, -gate]),
     )
 
 
 def _encoder_table(config: ModelConfig) -> list[Entry]:
-    """Every tensor of encoder.pkl."""
+    """Return the entries of encoder.pkl."""
     context = config.context
     h, p = context.cell_dim, context.projection_dim
-    because = f"dim = {h} and projection_dim = {p}"
+    given = f"dim = {h} and projection_dim = {p}"
     table = []
     for direction in ("forward", "backward"):
         for layer in range(context.n_layers):
@@ -216,25 +220,23 @@ def _encoder_table(config: ModelConfig) -> list[Entry]:
             state = foreign + "state_linearity."
             table += [
                 _gates(
-                    foreign + "input_linearity.weight", native + "input_weight", (4 * h, p), because
+                    foreign + "input_linearity.weight", native + "input_weight", (4 * h, p), given
                 ),
-                _gates(state + "weight", native + "state_weight", (4 * h, p), because),
-                _gates(state + "bias", native + "bias", (4 * h,), because),
-                as_it_is(
-                    foreign + "state_projection.weight", native + "projection", (p, h), because
-                ),
+                _gates(state + "weight", native + "state_weight", (4 * h, p), given),
+                _gates(state + "bias", native + "bias", (4 * h,), given),
+                renamed(foreign + "state_projection.weight", native + "projection", (p, h), given),
             ]
     return table
 
 
-def _gates(foreign: str, native: str, shape: tuple[int, ...], because: str) -> Entry:
-    """Gates stored as i, f, j, o; ElmoKit has i, j, f, o. The exchange is its own inverse."""
+def _gates(foreign: str, native: str, shape: tuple[int, ...], given: str) -> Entry:
+    """Reorder the gates from i, f, j, o to i, j, f, o; the exchange is its own inverse."""
 
     def exchange(t: Tensor) -> Tensor:
         i, second, third, o = t.chunk(4)
         return torch.cat([i, third, second, o])
 
-    return Entry(foreign, (native,), shape, because, lambda t: (exchange(t),), exchange)
+    return Entry(foreign, (native,), shape, given, lambda t: (exchange(t),), exchange)
 
 
 def _read_tensors(
@@ -247,35 +249,28 @@ def _read_tensors(
     except (RuntimeError, EOFError, OSError, pickle.UnpicklingError, ValueError) as error:
         reason = str(error).split("\n")[0][:200]
         raise FormatError(
-            f"{label} is not a whole PyTorch state dict ({reason}); download it again"
+            f"{label} is not a complete PyTorch state dict ({reason}); download it again"
         ) from error
     if not isinstance(stored, dict):
-        raise FormatError(f"{label} holds a {type(stored).__name__}, not a state dict")
-    tensors: dict[str, Tensor] = {}
-    for entry in table:
-        foreign = stored.get(entry.foreign)
-        if not isinstance(foreign, Tensor):
-            raise ShapeError(
-                f"{settings} and {label} contradict each other: by {entry.because}, there should "
-                f"be a tensor {entry.foreign} of shape {entry.shape}, but there is none"
-            )
-        entry.check(tuple(foreign.shape), settings, label)
-        check_finite(foreign, entry.foreign, label)
-        for native, tensor in zip(entry.native, entry.read(foreign.float()), strict=True):
-            tensors[native] = tensor.contiguous()
-    return tensors
+        raise FormatError(f"{label} contains a {type(stored).__name__}; expected a state dict")
+
+    def load(name: str) -> Tensor | None:
+        tensor = stored.get(name)
+        return tensor.float() if isinstance(tensor, Tensor) else None
+
+    return read_all(table, load, settings, label)
 
 
 def _read_dictionary(source: Source, name: str) -> list[str]:
-    """Items of a .dic file in the order of their ids."""
+    """Return the items of a .dic file in the order of their ids."""
     if name not in source:
-        raise FormatError(f"{source.path} has no {name}, which this kind of model needs")
+        raise FormatError(f"{source.path} has no {name}, which this model requires")
     items: dict[int, str] = {}
     for number, line in enumerate(source.text(name).split("\n"), 1):
         if not line:
             continue
         fields = line.split("\t")
-        # the file's writer strips an ideographic space, so that only its id is left
+        # ELMoForManyLangs strips an ideographic space when writing, which leaves only the id
         item, position = ("\u3000", fields[0]) if len(fields) == 1 else (fields[0], fields[-1])
         try:
             items[int(position)] = item
@@ -285,5 +280,5 @@ def _read_dictionary(source: Source, name: str) -> list[str]:
                 f"{json.dumps(line, ensure_ascii=False)}"
             ) from None
     if sorted(items) != list(range(len(items))):
-        raise FormatError(f"{source.path}/{name}: the numbers must run from 0 without gaps")
+        raise FormatError(f"{source.path}/{name}: the ids must run from 0 without gaps")
     return [items[i] for i in range(len(items))]

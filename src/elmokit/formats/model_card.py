@@ -1,4 +1,4 @@
-"""The page that goes with a saved model."""
+"""The model card (README.md) of a saved model."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from elmokit.formats.checkpoint import Checkpoint
 
 
 def model_card(checkpoint: Checkpoint, name: str) -> str:
-    """A README for a model folder: what it is, where it came from, how to use it."""
+    """Return a README for a model folder: what the model is, its origin, and how to use it."""
     encoder, context = checkpoint.config.token_encoder, checkpoint.config.context
     filters = ", ".join(f"{width}:{count}" for width, count in encoder.filters)
     directions = "forward and backward" if context.bidirectional else "forward only"
-    kind = "LSTM" if context.kind == "lstm" else "transformer"
-    width = f"{context.cell_dim} cells" if kind == "LSTM" else f"feed-forward {context.cell_dim}"
     vocabulary = (
         f"{checkpoint.config.vocabulary_size:,} words"
         if checkpoint.config.vocabulary_size
@@ -26,16 +24,16 @@ An ELMo model saved by ElmoKit {__version__}.
 |---|---|
 | parameters without softmax | {checkpoint.n_parameters:,} |
 | vector width | {context.output_dim} |
-| layers | 1 token layer + {context.n_layers} {kind} layers, {directions} |
-| {kind} | {width}, projection {context.projection_dim} |
+| layers | 1 token layer + {context.n_layers} {context.label} layers, {directions} |
+| {context.label} | {context.cell_dim} {context.inner_label}, projection {context.projection_dim} |
 | clipping | cell {context.cell_clip}, projection {context.proj_clip} |
 | residual connections | {"yes" if context.skip_connections else "no"} |
-| characters | {encoder.alphabet}, at most {encoder.max_characters} a word |
+| characters | {encoder.alphabet}, at most {encoder.max_characters} per word |
 | filters (width:count) | {filters} |
 | highway layers | {encoder.n_highway} |
 | softmax | {vocabulary} |
 | tokenizer for raw text | {checkpoint.config.tokenizer} |
-| came from | {checkpoint.format} |
+| source format | {checkpoint.format} |
 | SHA-256 of the weights | `{checkpoint.checksum()}` |
 
 ```python
@@ -45,6 +43,5 @@ elmo = Elmo.load("{name}")
 vectors = elmo.encode(["I went to the bank to deposit money"])  # one (T, {context.output_dim})
 ```
 
-Add here what the model was trained on, its licence, how good it is, and what it should not be used
-for.
+Describe here what the model was trained on, its licence, its quality, and its limits.
 """

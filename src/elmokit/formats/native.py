@@ -1,6 +1,6 @@
 """ElmoKit's own format: config.json, model.safetensors, word lists, and a model card.
 
-Whatever a version writes, later versions of the same major number can read.
+A model that one version writes can be read by all later versions of the same major version.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ from elmokit.formats.source import Source
 from elmokit.io.atomic import new_folder
 
 LOOKS_FOR = "config.json and model.safetensors (ElmoKit)"
+"""The files that identify this format."""
 FORMAT_VERSION = 1
 _LISTS = {"vocabulary": "vocabulary.txt", "characters": "characters.txt", "words": "words.txt"}
 
 
 def matches(source: Source) -> bool:
-    """Whether a folder or archive has this layout."""
+    """Return whether a folder or archive has this format."""
     return "config.json" in source and "model.safetensors" in source
 
 
 def read(source: Source) -> Checkpoint:
-    """A model from a folder or archive."""
+    """Read a model from a folder or archive."""
     label = f"{source.path}/config.json"
     values = source.json("config.json")
     version = values.pop("format_version", None)
     values.pop("elmokit_version", None)
     if version != FORMAT_VERSION:
         raise FormatError(
-            f"{label} has format_version {version}, this ElmoKit ({__version__}) reads "
-            f"{FORMAT_VERSION}; update ElmoKit"
+            f"{label} has format_version {version}, but ElmoKit {__version__} reads "
+            f"version {FORMAT_VERSION}; update ElmoKit"
         )
     try:
         config = ModelConfig.from_dict(values)
@@ -69,7 +70,7 @@ def read(source: Source) -> Checkpoint:
     for key, n in expected.items():
         if n and len(lists.get(key, ())) != n:
             raise FormatError(
-                f"{source.path}/{_LISTS[key]} should have {n} lines, as config.json says, but has "
+                f"{source.path}/{_LISTS[key]} must have {n} lines, as config.json says, but has "
                 f"{len(lists.get(key, ()))}"
             )
     return checkpoint
@@ -78,13 +79,13 @@ def read(source: Source) -> Checkpoint:
 def write(
     checkpoint: Checkpoint, folder: Path, overwrite: bool = False, dtype: str = "float32"
 ) -> None:
-    """A model into a folder.
+    """Write a model to a folder.
 
     Args:
         checkpoint: The model.
-        folder: Where.
-        overwrite: Replace what is there.
-        dtype: What weights are rounded to: float32 (not at all), float16, int8, or int4, as in
+        folder: Folder to create.
+        overwrite: Replace an existing model folder.
+        dtype: Precision of the stored weights: float32 (exact), float16, int8 or int4; see
             :mod:`~elmokit.formats.rounding`.
     """
     values = {"format_version": FORMAT_VERSION, "elmokit_version": __version__}
@@ -93,7 +94,7 @@ def write(
     with new_folder(folder, overwrite, MODEL_FILES) as new:
         (new / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         save_file(tensors, new / "model.safetensors", metadata={"format": "pt"})
-        # which safetensors keeps from everybody else
+        # safetensors makes the file readable by its owner only
         shutil.copymode(new / "config.json", new / "model.safetensors")
         for key, name in _LISTS.items():
             if items := getattr(checkpoint, key):
@@ -112,7 +113,7 @@ def _read_weights(source: Source) -> dict[str, Tensor]:
                 tensors = load_bytes(file.read())
     except (SafetensorError, ValueError, OSError) as error:
         raise FormatError(
-            f"{source.path}/{name} is not a whole safetensors file ({error}); copy it again"
+            f"{source.path}/{name} is not a complete safetensors file ({error}); copy it again"
         ) from error
     try:
         return restored(tensors)

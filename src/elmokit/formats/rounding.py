@@ -1,4 +1,4 @@
-"""Weights in fewer bits, for smaller files; they are made whole again when read."""
+"""Weights stored in fewer bits, for smaller files; reading converts them back to float32."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import torch
 from torch import Tensor
 
 from elmokit.errors import InputError
+from elmokit.formats.checkpoint import SOFTMAX
 
 DTYPES = ("float32", "float16", "int8", "int4")
+"""Precisions in which a model can be saved."""
 _SCALE = ".scale"
-_GROUP = 64  # columns with a scale of their own, in four bits
-# scales tried, cutting off the largest number for the others' sake; 7/8 is where -8 is the largest
-_NARROWER = (1.0, 7 / 8, 0.8, 0.7)
+_GROUP = 64  # columns that share one scale, in four bits
+# Shares of the full scale to try. A smaller scale clips the largest value but rounds the others
+# more finely. With 7/8, the largest value is stored as -8.
+_SHARES = (1.0, 7 / 8, 0.8, 0.7)
 
 
 def rounded(tensors: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
-    """Weights as they go to a file.
+    """Round weights for storage.
 
     Args:
-        tensors: By name.
-        dtype: float32 (as they are), float16, int8 (matrices have one scale a row, the rest is
-            float16), or int4 (likewise, and the softmax, whose rounding harms no vector, in four
-            bits).
+        tensors: Weights by name.
+        dtype: float32 (unchanged), float16, int8 (matrices with one scale per row, the rest in
+            float16), or int4 (as int8, but the softmax in four bits; rounding the softmax does not
+            affect vectors).
     """
     if dtype not in DTYPES:
         raise InputError(f"dtype must be {', '.join(DTYPES)}, not {dtype!r}")
@@ -32,7 +35,7 @@ def rounded(tensors: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
             stored[name] = whole
         elif dtype == "float16" or whole.dim() < 2:
             stored[name] = whole.half()
-        elif dtype == "int4" and name.startswith("softmax.") and whole.shape[1] % 2 == 0:
+        elif dtype == "int4" and name.startswith(SOFTMAX) and whole.shape[1] % 2 == 0:
             stored[name], stored[name + _SCALE] = _four_bits(whole)
         else:
             stored[name], stored[name + _SCALE] = _eight_bits(whole)
@@ -40,7 +43,7 @@ def rounded(tensors: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
 
 
 def restored(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The inverse of :func:`rounded`, in float32."""
+    """Convert stored weights back to float32; the inverse of :func:`rounded`."""
     whole = {}
     for name, tensor in tensors.items():
         if name.endswith(_SCALE):
@@ -62,13 +65,17 @@ def _eight_bits(whole: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _four_bits(whole: Tensor) -> tuple[Tensor, Tensor]:
-    """A matrix (N, D) as pairs of numbers from -8 to 7 (N, D / 2), and scales (N, groups)."""
+    """Round a matrix (N, D) to integers from -8 to 7.
+
+    Returns:
+        Pairs of integers (N, D / 2) and scales (N, groups).
+    """
     n, width = whole.shape
     groups = whole.view(n, -1, _GROUP if width % _GROUP == 0 else width)
-    largest = groups.abs().amax(-1, keepdim=True).clamp_min(1e-6) / 7  # within float16's range
+    largest = groups.abs().amax(-1, keepdim=True).clamp_min(1e-6) / 7  # stays in float16's range
     best = torch.full_like(largest, torch.inf)
     scale = largest
-    for share in _NARROWER:
+    for share in _SHARES:
         tried = (largest * share).half().float()
         error = ((groups / tried).round().clamp(-8, 7) * tried - groups).square()
         error = error.sum(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""A model's files, whether they lie in a folder or in a ZIP archive."""
+"""The files of a model, in a folder or in a ZIP archive."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from elmokit.errors import FormatError, ModelNotFoundError
 
 
 class Source:
-    """A folder, or a folder of a ZIP archive, seen as named files.
+    """Named files of a folder, or of a folder in a ZIP archive.
 
     Args:
-        path: The folder or archive, for messages.
-        files: What opens each file, by its name relative to the folder.
-        kind: Folder or ZIP.
+        path: The folder or archive.
+        files: Path or archive member of each file, by its name relative to the folder.
+        kind: "folder" or "ZIP".
     """
 
     def __init__(self, path: Path, files: dict[str, Path | zipfile.ZipInfo], kind: str) -> None:
@@ -28,24 +28,24 @@ class Source:
 
     @property
     def names(self) -> list[str]:
-        """Names of the files directly in it."""
+        """Names of the files, without those in subfolders."""
         return [name for name in self.all_names if "/" not in name]
 
     @property
     def all_names(self) -> list[str]:
-        """Names of all files, with those in folders of it."""
+        """Names of all files, including those in subfolders."""
         return sorted(self._files)
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
 
     def local_path(self, name: str) -> Path | None:
-        """Where a file lies on disk, or None inside an archive."""
+        """Return the path of a file on disk, or None if it is in an archive."""
         place = self._files[name]
         return place if isinstance(place, Path) else None
 
     def open(self, name: str) -> BinaryIO:
-        """A seekable binary file."""
+        """Open a file as a seekable binary file."""
         place = self._files[name]
         try:
             if isinstance(place, Path):
@@ -56,25 +56,26 @@ class Source:
             raise FormatError(f"cannot read {self.path}/{name}: {error.strerror}") from error
         except (zipfile.BadZipFile, EOFError, zlib.error) as error:
             raise FormatError(f"{name} in {self.path} is damaged: {error}") from error
-        except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unusual packing
+        except (RuntimeError, NotImplementedError) as error:  # encrypted, or unusual compression
             raise FormatError(
-                f"cannot unpack {name} from {self.path} ({error}); unpack it and give the folder"
+                f"cannot unpack {name} from {self.path} ({error}); unpack the archive and give the "
+                "folder"
             ) from error
 
     def text(self, name: str) -> str:
-        """A UTF-8 text, unpacked where its name ends in .gz."""
+        """Read a UTF-8 text; names ending in .gz are decompressed."""
         with self.open(name) as file:
             return read_text(file, f"{self.path}/{name}")
 
     def json(self, name: str) -> dict[str, Any]:
-        """A JSON object."""
+        """Read a JSON object."""
         return parse_json(self.text(name), f"{self.path}/{name}")
 
 
 def sources(path: Path) -> list[Source]:
-    """Every place in a folder or archive where a model could be, the likeliest first.
+    """Return every place where a model could be, the most likely first.
 
-    That is a folder itself, but any folder of an archive, from the top down.
+    For a folder this is the folder itself; for an archive, each of its folders from the top down.
     """
     if path.is_dir():
         try:
@@ -87,8 +88,8 @@ def sources(path: Path) -> list[Source]:
             members = [info for info in archive.infolist() if _is_real(info)]
     except (zipfile.BadZipFile, OSError) as error:
         raise FormatError(
-            f"{path} is a file but not a readable ZIP archive ({error}); give a model folder, "
-            "a ZIP archive, or options= and weights="
+            f"{path} is a file but not a readable ZIP archive ({error}); give a model folder "
+            "or a ZIP archive, or pass options= and weights="
         ) from error
     roots = {info.filename.rpartition("/")[0] for info in members}
     places = []
@@ -104,13 +105,13 @@ def sources(path: Path) -> list[Source]:
 
 
 def _is_real(info: zipfile.ZipInfo) -> bool:
-    """Not a folder, nor one of the shadows a Mac adds to an archive."""
+    """Return False for folders and for the hidden files that macOS adds to archives."""
     parts = info.filename.split("/")
     return not (info.is_dir() or "__MACOSX" in parts or parts[-1].startswith("."))
 
 
 def read_text(file: BinaryIO, label: str) -> str:
-    """A UTF-8 text from an open file, unpacked where its name ends in .gz."""
+    """Read a UTF-8 text from an open file; labels ending in .gz are decompressed."""
     try:
         data = gzip.decompress(file.read()) if label.endswith(".gz") else file.read()
         return data.decode("utf-8")
@@ -123,26 +124,26 @@ def read_text(file: BinaryIO, label: str) -> str:
 
 
 def parse_json(text: str, label: str) -> dict[str, Any]:
-    """A JSON object from its text."""
+    """Parse a JSON object."""
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
         raise FormatError(
             f"{label} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}); "
-            "check that it was downloaded whole"
+            "check that the download is complete"
         ) from error
     if not isinstance(values, dict):
-        raise FormatError(f"{label} holds a JSON {type(values).__name__}; an object was expected")
+        raise FormatError(f"{label} contains a JSON {type(values).__name__}; expected an object")
     return values
 
 
 def require_file(path: str | Path, what: str) -> Path:
-    """A path that must be an existing file."""
+    """Return the path if it is an existing file; raise otherwise."""
     path = Path(path).expanduser()
     if str(path).startswith(("http:", "https:")):
         raise ModelNotFoundError(
-            f"{what} is a web address ({path}); ElmoKit does not download, so fetch the file first "
-            "and give its path"
+            f"the {what} is a web address ({path}); ElmoKit does not download models, so download "
+            "the file and give its path"
         )
     if not path.is_file():
         raise ModelNotFoundError(f"there is no {what} {path}; check the path")

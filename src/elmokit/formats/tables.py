@@ -9,59 +9,86 @@ import torch
 from torch import Tensor
 
 from elmokit.errors import ShapeError
+from elmokit.formats.checkpoint import check_finite
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One foreign tensor and the tensors of ElmoKit it holds.
+    """One foreign tensor and the ElmoKit tensors it contains.
 
     Args:
-        foreign: Its name in the foreign file.
-        native: ElmoKit's names of what it holds.
-        shape: Its shape in the foreign file.
-        because: The settings this shape follows from, for the error when it differs.
-        read: The foreign tensor to ElmoKit's.
-        write: The inverse.
+        foreign: Name in the foreign file.
+        native: Names of the ElmoKit tensors.
+        shape: Shape in the foreign file.
+        given: The settings that determine the shape, for the error when it differs.
+        read: Converts the foreign tensor to ElmoKit's tensors.
+        write: The inverse of ``read``.
     """
 
     foreign: str
     native: tuple[str, ...]
     shape: tuple[int, ...]
-    because: str
+    given: str
     read: Callable[[Tensor], tuple[Tensor, ...]]
     write: Callable[..., Tensor]
 
-    def check(self, shape: tuple[int, ...], settings: str, weights: str) -> None:
-        """Raise unless the foreign file's tensor has the expected shape."""
-        if shape != self.shape:
-            raise ShapeError(
-                f"{settings} and {weights} contradict each other: by {self.because}, "
-                f"{self.foreign} should have the shape {self.shape}, but it has {shape}"
-            )
+
+def renamed(foreign: str, native: str, shape: tuple[int, ...], given: str) -> Entry:
+    """Make the entry of a tensor that differs in its name only."""
+    return Entry(foreign, (native,), shape, given, lambda t: (t,), lambda t: t)
 
 
-def as_it_is(foreign: str, native: str, shape: tuple[int, ...], because: str) -> Entry:
-    """The same tensor under another name."""
-    return Entry(foreign, (native,), shape, because, lambda t: (t,), lambda t: t)
+def transposed(foreign: str, native: str, shape: tuple[int, ...], given: str) -> Entry:
+    """Make the entry of a matrix that is stored transposed."""
+    return Entry(foreign, (native,), shape, given, lambda t: (t.T,), lambda t: t.T)
 
 
-def transposed(foreign: str, native: str, shape: tuple[int, ...], because: str) -> Entry:
-    """A matrix stored the other way round."""
-    return Entry(foreign, (native,), shape, because, lambda t: (t.T,), lambda t: t.T)
-
-
-def with_padding_row(foreign: str, native: str, shape: tuple[int, ...], because: str) -> Entry:
-    """An embedding stored without the row of zeros for padding."""
+def with_padding_row(foreign: str, native: str, shape: tuple[int, ...], given: str) -> Entry:
+    """Make the entry of an embedding that is stored without the zero row for padding."""
     return Entry(
         foreign,
         (native,),
         shape,
-        because,
+        given,
         lambda t: (torch.cat([t.new_zeros(1, t.shape[1]), t]),),
         lambda t: t[1:],
     )
 
 
+def read_all(
+    table: Iterable[Entry],
+    load: Callable[[str], Tensor | None],
+    settings: str,
+    weights: str,
+) -> dict[str, Tensor]:
+    """Read all tensors of a foreign file and check their shapes and values.
+
+    Args:
+        table: The tensors to read.
+        load: Returns the foreign tensor of a name in float32, or None if the file lacks it.
+        settings: Name of the file with the settings, for errors.
+        weights: Name of the file with the weights, for errors.
+    """
+    tensors: dict[str, Tensor] = {}
+    for entry in table:
+        foreign = load(entry.foreign)
+        problem = f"{settings} and {weights} contradict each other: given {entry.given}, "
+        if foreign is None:
+            raise ShapeError(
+                f"{problem}there must be a tensor {entry.foreign} of shape {entry.shape}, but it "
+                "is missing"
+            )
+        if tuple(foreign.shape) != entry.shape:
+            raise ShapeError(
+                f"{problem}{entry.foreign} must have shape {entry.shape}, but it has "
+                f"{tuple(foreign.shape)}"
+            )
+        check_finite(foreign, entry.foreign, weights)
+        for native, tensor in zip(entry.native, entry.read(foreign), strict=True):
+            tensors[native] = tensor.contiguous()
+    return tensors
+
+
 def write_all(table: Iterable[Entry], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """All foreign tensors of a model."""
+    """Convert a model's tensors to the foreign file's."""
     return {e.foreign: e.write(*(tensors[name] for name in e.native)) for e in table}

@@ -1,1 +1,1 @@
-"""From text to numbers: tokenizers, characters of a word, vocabulary."""
+"""From text to ids: tokenizers, sentence splitting, alphabets, vocabulary."""

@@ -1,8 +1,8 @@
-"""A word as a row of numbers, the way each family of models expects it.
+"""Alphabets: words as rows of character ids, as each family of models expects them.
 
-An alphabet turns words into ids (W, C): marker, characters, marker, padding. All ids are shifted
-by one, so that 0 is left for a token that is not there. Where a model also has vectors for whole
-words, one more column at the end holds the word's own id.
+An alphabet converts words into ids (W, C): start marker, characters, end marker, padding. All ids
+are shifted by one, because 0 stands for a padded token. If a model also has embeddings of whole
+words, a last column contains the id of the word.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ Ids = npt.NDArray[np.int32]
 
 
 class Alphabet(Protocol):
-    """What turns words into ids."""
+    """Converts words into character ids."""
 
     begin: str
-    """The token that marks the start of a sentence."""
+    """Token that marks the start of a sentence."""
     end: str
-    """The token that marks its end."""
+    """Token that marks the end of a sentence."""
 
     def encode(self, words: Sequence[str], columns: int | None = None) -> Ids:
-        """Ids (W, C) of some words.
+        """Return the ids (W, C) of words.
 
         Args:
             words: W words.
-            columns: Character columns; None for just as many as leave the result of the CNN
-                unchanged (the longest word, its markers, and one window of padding).
+            columns: Number of columns C. None chooses the fewest that do not change the output of
+                the CNN: the longest word, its two markers, and one window of padding.
         """
         ...
 
 
 class Utf8Alphabet:
-    """Bytes of UTF-8, as in AllenNLP and bilm-tf."""
+    """UTF-8 bytes, as in AllenNLP and bilm-tf."""
 
     begin, end = "<S>", "</S>"
     _SENTENCE_START, _SENTENCE_END, _WORD_START, _WORD_END, _PADDING = 257, 258, 259, 260, 261
@@ -48,12 +48,12 @@ class Utf8Alphabet:
         self._widest = config.widest
 
     def encode(self, words: Sequence[str], columns: int | None = None) -> Ids:
-        """Ids (W, C) of some words; see :class:`Alphabet`."""
-        # "ignore" because half a surrogate pair has no UTF-8; the originals do the same
+        """Return the ids (W, C) of words; see :class:`Alphabet`."""
+        # "ignore" because a lone surrogate has no UTF-8 form; the originals do the same
         cut = [word.encode("utf-8", "ignore")[: self._max - 2] for word in words]
         longest = max(map(len, cut), default=0)
         columns = columns or min(self._max, longest + 2 + self._widest)
-        # a sentence mark is a word of one character that no byte can be
+        # a sentence mark is a word of one character whose id is not that of a byte
         marks = {self.begin: self._SENTENCE_START, self.end: self._SENTENCE_END}
         marked = {row: marks[word] for row, word in enumerate(words) if word in marks}
         for row in marked:
@@ -72,12 +72,12 @@ class Utf8Alphabet:
 
 
 class CodepointAlphabet:
-    """Characters and whole words looked up in dictionaries, as in ELMoForManyLangs.
+    """Dictionaries of characters and whole words, as in ELMoForManyLangs.
 
     Args:
-        config: The token encoder's sizes.
-        characters: Every character of the model, in the order of its embedding.
-        words: Every word of the model likewise; empty where it has no word vectors.
+        config: Sizes of the token encoder.
+        characters: Characters in the order of their embeddings.
+        words: Words in the order of their embeddings; empty if the model embeds characters only.
     """
 
     begin, end = "<bos>", "<eos>"
@@ -90,12 +90,12 @@ class CodepointAlphabet:
         self._widest = config.widest
         self._character_id = {c: i + 1 for i, c in enumerate(self.characters)}
         self._word_id = {w: i + 1 for i, w in enumerate(self.words)}
-        # The original swaps the two markers, and its models are trained so.
+        # The original swaps the two markers, and its models were trained that way.
         self._word_start = self._character_id["<eow>"]
         self._word_end = self._character_id["<bow>"]
 
     def encode(self, words: Sequence[str], columns: int | None = None) -> Ids:
-        """Ids (W, C), or (W, C + 1) with word vectors; see :class:`Alphabet`."""
+        """Return the ids (W, C), or (W, C + 1) with word ids; see :class:`Alphabet`."""
         cut = [word[: self._max - 2] for word in words]
         longest = max(map(len, cut), default=0)
         columns = columns or min(self._max, longest + 2 + self._widest)

@@ -1,7 +1,9 @@
-"""A fast rule-based tokenizer for English, one regular expression.
+"""A fast rule-based tokenizer for English: one regular expression.
 
-It splits as the Penn Treebank does (``do n't``, ``Ann 's``, ``well-known`` whole, punctuation
-apart) but never rewrites a character, so that every token is a slice of the text.
+It follows the Penn Treebank: it splits contractions (``do n't``) and possessives (``Ann 's``),
+separates punctuation, and keeps ``well-known`` as one token. Unlike the Treebank it never rewrites
+a character, so each token is a slice of the text. Written by hand because it needs no dependency,
+keeps offsets, and must not change between versions: a model is tied to its tokenizer.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import re
 
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_LETTER = rf"(?:[^\W{_CJK}][\u0300-\u036f]*)"  # with the accents that combine with it
+_LETTER = rf"(?:[^\W{_CJK}][\u0300-\u036f]*)"  # with its combining accents
 _APOSTROPHE = r"['’]"
 _ENDINGS = rf"(?:[sSmMdD]|ll|LL|re|RE|ve|VE|t|T)(?!{_LETTER})"
 _EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\U0001f300-\U0001faff][\ufe0f\U0001f3fb-\U0001f3ff]*"
@@ -49,5 +51,5 @@ _TOKEN = re.compile(
 
 
 def english_spans(text: str) -> list[tuple[int, int]]:
-    """Character offsets (start, end) of each token of an English text."""
+    """Return the character offsets (start, end) of each token of an English text."""
     return [match.span() for match in _TOKEN.finditer(text)]

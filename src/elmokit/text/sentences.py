@@ -1,4 +1,7 @@
-"""Where sentences end in running text, by rules for Western and East Asian punctuation."""
+"""Sentence splitting by rules for Western and East Asian punctuation.
+
+Written by hand for the same reasons as the tokenizer in english.py.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,18 @@ import re
 
 from elmokit.text.english import ABBREVIATIONS
 
-# what may end a sentence, with closing quotes and brackets, and what must follow it
+# the end of a sentence: punctuation, closing quotes and brackets, and what must follow
 _END = re.compile(
-    r"[。！？]+[”’」』）\])]*"  # these end it always
-    r"|(?:[.!?]+|…)[\"'”’)\]]*(?=\s+[\"'“‘(\[¿¡]*[^\W_a-zß-öø-ÿ])"  # before a capital or a digit
+    r"[。！？]+[”’」』）\])]*"  # always end a sentence
+    r"|(?:[.!?]+|…)[\"'”’)\]]*(?=\s+[\"'“‘(\[¿¡]*[^\W_a-zß-öø-ÿ])"  # if a capital or digit follows
 )
 _LAST_WORD = re.compile(r"(\w+(?:\.\w+)*)\.$")
 _ABBREVIATION = re.compile(rf"(?:{ABBREVIATIONS}|No|pp|[eE]\.g|i\.e|[A-Za-z](?:\.[A-Za-z])*)$")
-_LONGEST_WORD = 24  # characters looked back for an abbreviation
+_LONGEST_WORD = 24  # characters to look back for an abbreviation
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a paragraph, without white space around them; none is empty."""
+    """Split a paragraph into sentences, stripped of white space; empty ones are dropped."""
     sentences, start = [], 0
     for match in _END.finditer(text):
         if match[0] == "." and _ends_in_abbreviation(text, match.end()):
@@ -30,5 +33,5 @@ def split_sentences(text: str) -> list[str]:
 
 def _ends_in_abbreviation(text: str, end: int) -> bool:
     word = _LAST_WORD.search(text[max(0, end - _LONGEST_WORD) : end])
-    # "I." is the end of a sentence more often than an initial
+    # "I." ends a sentence more often than it is an initial
     return word is not None and word[1] != "I" and _ABBREVIATION.match(word[1]) is not None

@@ -1,12 +1,12 @@
-"""Ways to split a string into tokens, by name.
+"""Tokenizers by name.
 
-Every tokenizer gives character offsets, and every token is the slice of the text between them.
+A tokenizer returns character offsets; each token is a slice of the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,22 +15,26 @@ from elmokit.errors import ConfigError, InputError, MissingExtraError
 from elmokit.text.english import english_spans
 
 Span = tuple[int, int]
+"""Offsets (start, end) of a token in its text."""
+
+DEFAULT_TOKENIZER = "english"
+"""Tokenizer of models that are trained without naming one."""
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A named way to split text.
+    """A named function that splits text into tokens.
 
     Args:
-        name: What a model's config records.
-        spans: Text to the (start, end) offsets of its tokens.
+        name: Name stored in a model's config.
+        spans: Function from a text to the offsets (start, end) of its tokens.
     """
 
     name: str
     spans: Callable[[str], list[Span]]
 
     def __call__(self, text: str) -> list[str]:
-        """The tokens of a text."""
+        """Return the tokens of a text."""
         return [text[start:end] for start, end in self.spans(text)]
 
 
@@ -64,7 +68,7 @@ def _chinese_spans(text: str) -> list[Span]:
 
 
 def _chinese_segmenter() -> Callable[[str], Iterable[str]]:
-    """Whichever of rjieba (Rust, fast) and jieba (Python) is installed, in that order."""
+    """Return rjieba (Rust, fast) if installed, else jieba (Python)."""
     try:
         import rjieba
 
@@ -89,18 +93,22 @@ TOKENIZERS: dict[str, Tokenizer] = {
     "characters": Tokenizer("characters", _character_spans),
     "chinese": Tokenizer("chinese", _chinese_spans),
 }
-"""The tokenizers built in."""
+"""The built-in tokenizers."""
 
 
 def get_tokenizer(tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]) -> Tokenizer:
-    """A tokenizer by its name, or one made of any function from a string to its tokens."""
+    """Return a tokenizer.
+
+    Args:
+        tokenizer: A name in :data:`TOKENIZERS`, a :class:`Tokenizer`, or a function from a string
+            to its tokens.
+    """
     if isinstance(tokenizer, Tokenizer):
         return tokenizer
     if isinstance(tokenizer, str):
         if tokenizer not in TOKENIZERS:
             raise ConfigError(
-                f"there is no tokenizer {tokenizer!r}; choose one of {', '.join(TOKENIZERS)}, "
-                "or give a function from a string to its tokens"
+                f"there is no tokenizer {tokenizer!r}; choose one of {', '.join(TOKENIZERS)}"
             )
         return TOKENIZERS[tokenizer]
     function: Any = tokenizer
@@ -108,26 +116,34 @@ def get_tokenizer(tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]) -
     return Tokenizer(f"custom:{name}", partial(_custom_spans, function))
 
 
-def tokenize_all(tokenizer: Tokenizer, texts: Iterable[Any]) -> list[list[str]]:
-    """Tokens of texts that are strings, or already lists of tokens."""
-    if isinstance(texts, str):
-        raise InputError("give a list of texts, not one string")
-    sentences = []
+def tokenize_each(tokenizer: Tokenizer, texts: Iterable[Any]) -> Iterator[list[str]]:
+    """Tokenize texts one by one.
+
+    Args:
+        tokenizer: Splits the texts that are strings.
+        texts: Strings, or lists of tokens, which stay as they are.
+    """
     for number, text in enumerate(texts):
         if isinstance(text, str):
-            sentences.append(tokenizer(text))
+            yield tokenizer(text)
             continue
         tokens = list(text) if isinstance(text, Iterable) else [text]
-        # by their types first, as that is ten times as fast
+        # compare the types first, which is ten times as fast
         strings = set(map(type, tokens)) <= {str} or all(isinstance(t, str) for t in tokens)
         if not isinstance(text, Iterable) or not strings:
             wrong = next(t for t in tokens if not isinstance(t, str))
             raise InputError(
-                f"text {number} is or holds {wrong!r}, a {type(wrong).__name__}; give strings, or "
-                "lists of tokens that are strings"
+                f"text {number} contains {wrong!r} ({type(wrong).__name__}); expected str or a "
+                "list of str"
             )
-        sentences.append(tokens)
-    return sentences
+        yield tokens
+
+
+def tokenize_all(tokenizer: Tokenizer, texts: Iterable[Any]) -> list[list[str]]:
+    """Tokenize a list of texts; see :func:`tokenize_each`."""
+    if isinstance(texts, str):
+        raise InputError("expected a list of texts, not one string")
+    return list(tokenize_each(tokenizer, texts))
 
 
 def _custom_spans(function: Callable[[str], Iterable[str]], text: str) -> list[Span]:
@@ -135,7 +151,7 @@ def _custom_spans(function: Callable[[str], Iterable[str]], text: str) -> list[S
 
 
 def _align(text: str, tokens: Iterable[str]) -> list[Span]:
-    """Where the given tokens stand in the text, one after another; blank ones are passed over."""
+    """Return the offsets of consecutive tokens in the text; blank tokens are skipped."""
     spans, position = [], 0
     for token in tokens:
         if not token.strip():
@@ -143,8 +159,8 @@ def _align(text: str, tokens: Iterable[str]) -> list[Span]:
         start = text.find(token, position)
         if start < 0:
             raise InputError(
-                f"the tokenizer gave {token!r}, which does not follow in the text after "
-                f"character {position}; give already tokenised text as a list of tokens instead"
+                f"the tokenizer returned {token!r}, which does not occur in the text after "
+                f"character {position}; pass text that is already tokenised as a list of tokens"
             )
         position = start + len(token)
         spans.append((start, position))

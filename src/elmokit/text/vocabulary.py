@@ -1,4 +1,4 @@
-"""The words of a softmax, in the order of its rows."""
+"""The vocabulary of a softmax, in the order of its rows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from elmokit.errors import FormatError
 
 
 class Vocabulary:
-    """Words and their ids; the published files start with the two sentence marks and <UNK>.
+    """Words and their ids. Published files start with the two sentence marks and <UNK>.
 
     Args:
-        words: Every word once, most frequent first.
+        words: Distinct words, most frequent first.
     """
 
     begin, end, unknown = "<S>", "</S>", "<UNK>"
     marks = (begin, end, unknown)
-    """What is no word."""
+    """Entries that are not words."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
@@ -30,12 +30,12 @@ class Vocabulary:
             twice = [word for word, n in counts.items() if n > 1]
             raise FormatError(
                 f"the vocabulary has {len(twice)} words more than once, such as "
-                f"{', '.join(map(repr, twice[:3]))}; every word must be there once"
+                f"{', '.join(map(repr, twice[:3]))}; remove the duplicates"
             )
         if missing := [word for word in self.marks if word not in self._id]:
             raise FormatError(
-                f"the vocabulary has no line {' or '.join(missing)}; a vocabulary for ELMo's "
-                f"softmax has {', '.join(self.marks)} among its lines, one word a line"
+                f"the vocabulary has no line {' or '.join(missing)}; it must have one word per "
+                f"line, among them {', '.join(self.marks)}"
             )
 
     def __len__(self) -> int:
@@ -45,9 +45,9 @@ class Vocabulary:
         return word in self._id
 
     def id(self, word: str) -> int:
-        """The row of a word, or that of <UNK>."""
+        """Return the id of a word, or that of <UNK>."""
         return self._id.get(word, self._id[self.unknown])
 
     def ids(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Rows (T,) of some words."""
+        """Return the ids (T,) of words."""
         return np.array([self.id(word) for word in words], np.int64).reshape(len(words))

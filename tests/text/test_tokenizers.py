@@ -1,19 +1,15 @@
-"""Tokenizers, characters, vocabulary."""
+"""Tokenizers."""
 
 import pickle
 import sys
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit import Elmo
-from elmokit.config import TokenEncoderConfig
-from elmokit.errors import ConfigError, FormatError, InputError, MissingExtraError
-from elmokit.text.characters import CodepointAlphabet, Utf8Alphabet
-from elmokit.text.tokenizers import TOKENIZERS, get_tokenizer
-from elmokit.text.vocabulary import Vocabulary
+from elmokit.errors import ConfigError, InputError, MissingExtraError
+from elmokit.text.tokenizers import TOKENIZERS, get_tokenizer, tokenize_all
 
 
 @pytest.mark.parametrize(
@@ -45,6 +41,14 @@ def test_english(text, tokens):
     assert " ".join(TOKENIZERS["english"](text)) == tokens
 
 
+def test_english_split_at_hyphens():
+    tokenizer = get_tokenizer("english-hyphens")
+    assert tokenizer("A well-known, 20-year-old co-op cost -27 dollars - or $-5.") == [
+        *["A", "well", "-", "known", ",", "20", "-", "year", "-", "old", "co", "-", "op", "cost"],
+        *get_tokenizer("english")("-27 dollars - or $-5."),
+    ]
+
+
 @pytest.mark.parametrize("name", TOKENIZERS)
 @given(text=st.text(max_size=60))
 def test_tokens_are_slices_that_cover_the_text(name, text):
@@ -52,7 +56,7 @@ def test_tokens_are_slices_that_cover_the_text(name, text):
     last = 0
     for start, end in spans:
         assert last <= start < end <= len(text)
-        assert not text[last:start].strip()  # only white space is left out
+        assert not text[last:start].strip()  # only white space is dropped
         last = end
     assert not text[last:].strip()
 
@@ -81,58 +85,23 @@ def test_own_function(tiny_folder):
     elmo = Elmo.load(tiny_folder, tokenizer=lambda text: text.split("|"), device="cpu")
     assert elmo.tokenize("New York|is big") == ["New York", "is big"]
     assert elmo.encode_spans("New York|is big", [(0, 8)]).shape == (1, 16)
-    with pytest.raises(InputError, match="does not follow in the text"):
+    with pytest.raises(InputError, match="does not occur in the text"):
         get_tokenizer(str.upper)("abc")
     with pytest.raises(ConfigError, match="choose one of whitespace, english"):
         get_tokenizer("klingon")
     assert pickle.loads(pickle.dumps(get_tokenizer("english")))("a b") == ["a", "b"]
 
 
-def test_bytes_are_cut_and_marked():
-    alphabet = Utf8Alphabet(TokenEncoderConfig(filters=((1, 1), (7, 1))))
-    ids = alphabet.encode(["ab", "<S>", "</S>", "é" * 30, ""], columns=50)
-    assert ids[0, :5].tolist() == [259, ord("a") + 1, ord("b") + 1, 260, 261]
-    assert ids[1, :4].tolist() == [259, 257, 260, 261]
-    assert ids[2, :4].tolist() == [259, 258, 260, 261]
-    assert ids[3].tolist() == [259, *([0xC3 + 1, 0xA9 + 1] * 24), 260]
-    assert ids[4, :3].tolist() == [259, 260, 261]
-    assert alphabet.encode(["abc", "<S>"]).shape == (2, 3 + 2 + 7)
-    assert alphabet.encode(["a" * 45]).shape == (1, 50)
-    assert alphabet.encode(["<S>", "a"])[0, :5].tolist() == [259, 257, 260, 261, 261]
-
-
-def test_trimming_never_changes_a_vector(tiny):
-    import torch
-
-    encoder, alphabet = tiny.bilm.token_encoder, tiny.alphabet
-    for word in ["a", "ab" * 10, "x" * 46, "y" * 48, "é"]:
-        ids = torch.from_numpy(alphabet.encode([word]))
-        whole = torch.from_numpy(alphabet.encode([word], 50))
-        assert ids.shape[1] == min(50, len(word.encode()) + 2 + 3)
-        np.testing.assert_allclose(encoder(ids), encoder(whole), atol=1e-6)
-
-
-def test_code_points_swap_the_markers():
-    characters = ["a", "b", "<bos>", "<eos>", "<oov>", "<pad>", "<bow>", "<eow>"]
-    config = TokenEncoderConfig(filters=((1, 1),), max_characters=6, alphabet="codepoints")
-    alphabet = CodepointAlphabet(config, characters)
-    ids = alphabet.encode(["ab?", "<bos>", "abababab"], 6).tolist()
-    assert ids[0] == [8, 1, 2, 5, 7, 6]
-    assert ids[1] == [8, 3, 7, 6, 6, 6]
-    assert ids[2] == [8, 1, 2, 1, 2, 7]
-
-
-def test_vocabulary():
-    vocabulary = Vocabulary(["<S>", "</S>", "<UNK>", "a"])
-    assert vocabulary.ids(["a", "b", "</S>"]).tolist() == [3, 2, 1]
-    assert vocabulary.ids([]).shape == (0,)
-    with pytest.raises(FormatError, match="no line </S> or <UNK>"):
-        Vocabulary(["<S>"])
-
-
-def test_english_split_at_hyphens():
-    tokenizer = get_tokenizer("english-hyphens")
-    assert tokenizer("A well-known, 20-year-old co-op cost -27 dollars - or $-5.") == [
-        *["A", "well", "-", "known", ",", "20", "-", "year", "-", "old", "co", "-", "op", "cost"],
-        *get_tokenizer("english")("-27 dollars - or $-5."),
+def test_texts_and_lists_of_tokens():
+    tokenizer = get_tokenizer("english")
+    assert tokenize_all(tokenizer, ["it's", ["it's", "ok"], ()]) == [
+        ["it", "'s"],
+        ["it's", "ok"],
+        [],
     ]
+    with pytest.raises(InputError, match=r"text 1 contains 5 \(int\); expected str"):
+        tokenize_all(tokenizer, ["a", ["b", 5]])
+    with pytest.raises(InputError, match=r"text 0 contains None \(NoneType\); expected str"):
+        tokenize_all(tokenizer, [None])
+    with pytest.raises(InputError, match="a list of texts, not one string"):
+        tokenize_all(tokenizer, "a b")
