@@ -1,4 +1,4 @@
-"""Running the command line, in this process or in one of its own."""
+"""Run the command line in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Finished:
-    """What a command gave back."""
+    """Exit code and output of a command."""
 
     returncode: int
     stdout: str
@@ -17,9 +17,14 @@ class Finished:
 
 
 def run_process(*arguments, stdin: str | None = None, **keywords) -> Finished:
-    """Run the command in a process of its own, as a user does."""
+    """Run ``elmokit`` with these arguments, as a user does."""
+    return run_python("-m", "elmokit", *arguments, stdin=stdin, **keywords)
+
+
+def run_python(*arguments, stdin: str | None = None, **keywords) -> Finished:
+    """Run Python with these arguments."""
     done = subprocess.run(
-        [sys.executable, "-m", "elmokit", *map(str, arguments)],
+        [sys.executable, *map(str, arguments)],
         input=None if stdin is None else stdin.encode(),
         capture_output=True,
         timeout=120,

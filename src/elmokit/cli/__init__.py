@@ -1,1 +1,1 @@
-"""The command ``elmokit``: one file a command, heavy imports inside."""
+"""The command ``elmokit``: one file per command. Heavy imports stay inside the functions."""

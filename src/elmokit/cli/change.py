@@ -1,55 +1,49 @@
-"""``elmokit change``: words that mean something else in another text."""
+"""``elmokit change``: words whose meaning differs between two texts."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import (
-    DeviceOption,
-    ModelOption,
-    OptionsFileOption,
-    OutOption,
-    TokenizedOption,
-    TokenizerOption,
-    WeightFileOption,
-    give,
-    open_model,
-)
+from elmokit.cli.options import ModelOptions, SeedOption, TextArgument, TokenizedOption, with_model
+from elmokit.cli.output import give
+from elmokit.cli.places import OutOption
 
 
+@with_model()
 def change(
-    old: Annotated[Path, typer.Argument(help="Text file or folder: plain, .gz, .xz or .zst.")],
-    new: Annotated[Path, typer.Argument(help="The same, to compare it with.")],
-    words: Annotated[str, typer.Option(help="Words or phrases, apart by commas.")],
+    old: TextArgument,
+    new: TextArgument,
+    words: Annotated[str, typer.Option(help="Words or phrases, separated by commas.")],
+    model: ModelOptions,
     layer: Annotated[
         str,
-        typer.Option(help="top (which tells senses apart best), average, mix, or a number from 0."),
+        typer.Option(
+            help="top (separates senses best), average, mix, or the number of a layer (0: token "
+            "layer)."
+        ),
     ] = "top",
     most: Annotated[
-        int, typer.Option(min=5, help="Most occurrences of a word in a text, drawn by chance.")
+        int,
+        typer.Option(
+            min=5, help="Maximum occurrences of a word per text; more are sampled at random."
+        ),
     ] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed, the same numbers.")] = 0,
+    seed: SeedOption = 0,
     tokenized: TokenizedOption = False,
-    tokenizer: TokenizerOption = None,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    device: DeviceOption = None,
     out: OutOption = None,
 ) -> None:
     """Print how far words differ in meaning between two texts, the most changed first.
 
-    PRT is the cosine distance of a word's mean vectors in the two texts, corrected for what few
-    occurrences add to it; APD is the mean distance of the occurrences. Both have a 95% interval. A
-    PRT below "PRT chance" may be mere chance.
+    PRT is the cosine distance between a word's mean vectors in the two texts, corrected for small
+    numbers of occurrences. APD is the mean distance between occurrences. Both have a 95% interval.
+    A PRT below "PRT chance" may be due to chance.
     """
     from elmokit.analysis.change import change as compare
-    from elmokit.analysis.change import change_report
+    from elmokit.analysis.reports.change_report import change_report
 
-    elmo = open_model(model, options_file, weight_file, tokenizer, device, tokenized=tokenized)
+    elmo = model.load(tokenized)
     found = compare(
         elmo,
         old,

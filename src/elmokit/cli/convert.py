@@ -1,4 +1,4 @@
-"""``elmokit convert``: a model into another format."""
+"""``elmokit convert``: write a model in another format."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import open_model
+from elmokit.cli.options import ModelOptions, choice
+from elmokit.cli.output import say
 
 
 def convert(
-    source: Annotated[str, typer.Argument(help="Folder, ZIP archive or name of a model.")],
+    source: Annotated[str, typer.Argument(help="Model: a folder, a ZIP archive or a name.")],
     folder: Annotated[Path, typer.Argument(help="New folder to write.")],
-    to: Annotated[str, typer.Option(help="native, or bilm-tf (HDF5, as AllenNLP reads it).")] = (
-        "native"
-    ),
+    to: Annotated[
+        str, choice("native", "bilm-tf", help="Format: ElmoKit's own, or HDF5 as AllenNLP reads.")
+    ] = "native",
     dtype: Annotated[
         str,
-        typer.Option(
-            help="float32, or for native float16, int8 or int4 (the softmax alone in four bits): "
-            "smaller files, rounded."
+        choice(
+            "float32",
+            "float16",
+            "int8",
+            "int4",
+            help="Precision; all but float32 make smaller files, round, and need --to native. int4 "
+            "rounds the softmax to four bits, the rest to eight.",
         ),
     ] = "float32",
-    force: Annotated[bool, typer.Option("--force", help="Replace the folder if it is there.")] = (
-        False
-    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
 ) -> None:
-    """Write a model of any known format in ElmoKit's own or in the published one."""
-    elmo = open_model(source, device="cpu")
+    """Write a model of any known format in ElmoKit's own or in the published format."""
+    elmo = ModelOptions(source, device="cpu").load()
     elmo.save(folder, format=to, overwrite=force, dtype=dtype)
-    print(f"{folder}: {to}, {elmo.n_parameters:,} parameters, from {elmo.format}")
+    say(f"{folder}: {to}, {elmo.n_parameters:,} parameters, from {elmo.format}")

@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.common import (
-    DeviceOption,
-    ModelOption,
-    OptionsFileOption,
-    WeightFileOption,
-    check_out_folder,
-    kind_of_layers,
-    layer_names,
-    open_model,
-    print_table,
-    save,
-)
+from elmokit.cli.options import ModelOptions, with_model
+from elmokit.cli.output import kind_of_layers, layer_names, print_table, save
+from elmokit.cli.places import check_out_folder
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
@@ -30,24 +21,27 @@ PLAY = [
     "She sat down at the piano to play a waltz .",
     "The children ran into the garden to play with their dog .",
 ]
-GAPS = ["He went to the ___ to deposit some money .", "She swam to the other ___ of the river ."]
+GAPS = [
+    "She plays the ___ in an orchestra .",
+    "She swam to the other ___ of the river .",
+    "The judge sentenced him to ten years in ___ .",
+]
+HARD_GAP = "He went to the ___ to deposit some money ."
 
 
+@with_model(leave_out=("tokenizer",))
 def demo(
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    device: DeviceOption = None,
+    model: ModelOptions,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for a picture of two dozen banks; made if needed.",
+            help="Folder for a picture of two dozen banks; created if needed.",
             callback=check_out_folder,
         ),
     ] = None,
 ) -> None:
-    """Show that a word's vector depends on its sentence, and what that is good for."""
-    elmo = open_model(model, options_file, weight_file, device=device)
+    """Take a short tour: one word in different sentences, and what its vectors are good for."""
+    elmo = model.load()
     print(f"{elmo!r}\n")
     _banks(elmo)
     _neighbours(elmo)
@@ -58,7 +52,7 @@ def demo(
 
 
 def _banks(elmo: Elmo) -> None:
-    """A word in sentences of two senses."""
+    """Print the cosine similarity of one word in sentences of two senses."""
     from elmokit.analysis.similarity import word_similarity
 
     for name, sentences in (("money", MONEY), ("river", RIVER)):
@@ -73,16 +67,16 @@ def _banks(elmo: Elmo) -> None:
     }
     cosines = [word_similarity(elmo, a, b, "bank")[0].cosines for a, b in groups.values()]
     rows = [[name, *(f"{c[k]:.3f}" for c in cosines)] for k, name in enumerate(layer_names(elmo))]
-    print('\nHow alike "bank" is in two sentences (cosine):')
+    print('\nCosine similarity of "bank" in two sentences:')
     print_table(["layer", *groups], rows)
     print(
-        "The token layer sees the word alone, as a static vector does, and cannot tell the banks "
-        f"apart;\nthe {kind_of_layers(elmo)} layers read the sentence.\n"
+        "The token layer sees only the word, as a static vector does, and cannot tell the banks "
+        f"apart.\nThe {kind_of_layers(elmo)} layers read the sentence.\n"
     )
 
 
 def _neighbours(elmo: Elmo) -> None:
-    """The nearest uses of a word in sentences of old novels."""
+    """Print the nearest uses of a word in sentences from old novels."""
     import numpy as np
 
     from elmokit.analysis.index.neighbours import mark
@@ -101,7 +95,7 @@ def _neighbours(elmo: Elmo) -> None:
         if token in ("play", "plays", "played", "playing")
     ]
     others = np.stack([encoded[len(asked) + number][i] for number, i in found])
-    print('The nearest uses of "play" in sentences of old novels (top layer):')
+    print('Nearest uses of "play" in sentences from old novels (top layer):')
     for tokens, vectors, place in zip(asked, encoded, places, strict=False):
         print(f"\n  {' '.join(tokens)}")
         cosines = cosine(vectors[place], others)
@@ -111,12 +105,20 @@ def _neighbours(elmo: Elmo) -> None:
 
 
 def _gaps(elmo: Elmo) -> None:
-    """What fits into a gap, by both directions."""
-    print("\nWhat fits into a gap:\n")
+    """Print words that fit a gap, predicted from both sides."""
+    print("\nWords that fit the gap, best first:\n")
     for sentence in GAPS:
-        tokens = sentence.split()
-        words = elmo.substitutes(tokens, tokens.index("___"))[:6]
-        print(f"  {sentence}   {', '.join(word for word, _ in words)}")
+        print(f"  {sentence}   {_fillers(elmo, sentence)}")
+    print(
+        "\nEach direction predicts the word from its side of the gap alone, and the two are "
+        "combined.\nIf neither side suffices on its own, the guess is weak:\n"
+    )
+    print(f"  {HARD_GAP}   {_fillers(elmo, HARD_GAP)}")
+
+
+def _fillers(elmo: Elmo, sentence: str) -> str:
+    tokens = sentence.split()
+    return ", ".join(word for word, _ in elmo.substitutes(tokens, tokens.index("___"))[:6])
 
 
 def _picture(elmo: Elmo, folder: Path) -> None:
@@ -125,5 +127,5 @@ def _picture(elmo: Elmo, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     found = find_occurrences(elmo, read_examples(BANKS), "bank")
-    print("\nTwo dozen banks as points:")
+    print('\nTwo dozen uses of "bank" as points:')
     save(scatter_report("bank", found, layer_names(elmo)), folder / "banks", elmo)

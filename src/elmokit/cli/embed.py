@@ -1,90 +1,99 @@
-"""``elmokit embed``: a corpus to vectors on disk."""
+"""``elmokit embed``: write the vectors of a corpus to a file."""
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.common import (
-    DeviceOption,
-    ModelOption,
-    OptionsFileOption,
-    QuantizeOption,
-    TokenizerOption,
-    WeightFileOption,
-    open_model,
+from elmokit.cli.options import (
+    ModelOptions,
+    RestartOption,
+    ResumeOption,
+    TokenizedOption,
+    check_text,
+    choice,
+    with_model,
 )
+from elmokit.cli.output import resumable, resumed_note, say
 from elmokit.errors import InputError
 
 if TYPE_CHECKING:
     from elmokit.inference.layers import Layers
 
 
+@with_model()
 def embed(
-    input: Annotated[str, typer.Argument(help="Text, a sentence a line; - for standard input.")],
+    input: Annotated[
+        Path,
+        typer.Argument(
+            help="Text file with one sentence per line, plain or compressed (.gz, .xz, .zst); - "
+            "for standard input.",
+            callback=check_text,
+        ),
+    ],
     output: Annotated[Path, typer.Argument(help="File to write: .hdf5, .h5, .npz or .parquet.")],
-    all_layers: Annotated[bool, typer.Option("--all", help="All layers (the default).")] = False,
-    top: Annotated[bool, typer.Option("--top", help="The top layer.")] = False,
-    average: Annotated[bool, typer.Option("--average", help="The average of all layers.")] = False,
+    model: ModelOptions,
+    all_layers: Annotated[
+        bool, typer.Option("--all", help="Write all layers (the default).")
+    ] = False,
+    top: Annotated[bool, typer.Option("--top", help="Write the top layer.")] = False,
+    average: Annotated[
+        bool, typer.Option("--average", help="Write the average of all layers.")
+    ] = False,
     layers: Annotated[
         str | None,
         typer.Option(help="all, top, average, mix, or numbers like 1 or 0,2 (0: token layer)."),
     ] = None,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    dtype: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="Lines are tokenised: split at white space only.")
-    ] = False,
-    tokenizer: TokenizerOption = None,
+    dtype: Annotated[
+        str, choice("float32", "float16", help="Precision of the vectors in the file.")
+    ] = "float32",
+    tokenized: TokenizedOption = False,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Most sentences at once; automatic if left out.")
+        int | None,
+        typer.Option(min=1, help="Maximum sentences per batch.", show_default="automatic"),
     ] = None,
     state: Annotated[
         str,
-        typer.Option(
-            help="What a sentence starts from: zero, warm, or carry (the sentence before it in its "
-            "row of the batch, as AllenNLP did)."
+        choice(
+            "zero",
+            "warm",
+            "carry",
+            help="LSTM state at the start of a sentence; carry continues from the previous "
+            "sentence in the same row of the batch, as AllenNLP did.",
         ),
     ] = "zero",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a run that was stopped.")
-    ] = False,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Discard what a stopped run left.")
-    ] = False,
+    resume: ResumeOption = False,
+    restart: RestartOption = False,
     forget_sentences: Annotated[
-        bool, typer.Option("--forget-sentences", help="Leave the sentences out of the file.")
+        bool, typer.Option("--forget-sentences", help="Do not store the sentences in the file.")
     ] = False,
     use_sentence_keys: Annotated[
-        bool, typer.Option("--use-sentence-keys", help="Sentences, not line numbers, as keys.")
+        bool,
+        typer.Option("--use-sentence-keys", help="Use sentences as keys instead of line numbers."),
     ] = False,
-    quantize: QuantizeOption = None,
-    device: DeviceOption = None,
     cuda_device: Annotated[
-        int | None, typer.Option(help="AllenNLP's way to say --device: -1 for the CPU, else a GPU.")
+        int | None,
+        typer.Option(help="AllenNLP's form of --device: the number of a GPU, or -1 for the CPU."),
     ] = None,
 ) -> None:
-    """Write the vectors of every token of every line to a file.
+    """Write the vectors of every token to a file.
 
-    The file has AllenNLP's layout: a dataset a line, its key the line's number from 0.
+    The file has AllenNLP's layout: one dataset per line of text, with the line number as its key,
+    counting from 0.
     """
     chosen = _choose_layers(all_layers, top, average, layers)
     if cuda_device is not None:
-        if device is not None:
+        if model.device is not None:
             raise InputError("give --device or --cuda-device, not both")
-        device = "cpu" if cuda_device < 0 else f"cuda:{cuda_device}"
+        model = replace(model, device="cpu" if cuda_device < 0 else f"cuda:{cuda_device}")
 
-    from elmokit.embed.lines import count_lines, read_lines
-    from elmokit.embed.run import EmbedOptions, embed_lines
+    from elmokit.embed.run import EmbedOptions, embed_file
     from elmokit.embed.writers import WriteOptions, find_writer
-    from elmokit.io.job import spool_folder
+    from elmokit.io.job import has_partial
 
-    source = None if input == "-" else Path(input)
     options = EmbedOptions(
         layers=chosen,
         dtype=dtype,
@@ -94,27 +103,23 @@ def embed(
         restart=restart,
         write=WriteOptions(forget_sentences, use_sentence_keys),
     )
-    if source is not None and not source.exists():
-        raise InputError(f"there is no file {source}; check the path, or give - for standard input")
-    find_writer(output, options.write)  # before the model is loaded, which takes longer
-    elmo = open_model(model, options_file, weight_file, tokenizer, device, quantize, tokenized)
-    try:
-        done = embed_lines(elmo, read_lines(source), output, options, count_lines(source))
-    except KeyboardInterrupt:
-        kept = spool_folder(output).exists()
-        hint = "; add --resume to the same command to continue" if kept else ""
-        print(f"\nelmokit: stopped{hint}", file=sys.stderr)
-        raise typer.Exit(130) from None
-    resumed = f" ({done.resumed:,} from the run before)" if done.resumed else ""
-    print(
-        f"{output}: {done.sentences:,} sentences{resumed}, {done.tokens:,} tokens, "
-        f"{done.bytes / 1e6:,.1f} MB, {done.seconds:,.1f} s"
+    find_writer(output, options.write)  # report mistakes before the model is loaded
+    elmo = model.load(tokenized)
+    if resume and not has_partial(output):
+        say("nothing to resume; starting with the first line")
+    with resumable(output):
+        done = embed_file(elmo, input, output, options)
+    say(
+        f"{output}: {done.sentences:,} sentences{resumed_note(done.resumed)}, {done.tokens:,} "
+        f"tokens, {done.bytes / 1e6:,.1f} MB, {done.seconds:,.1f} s"
     )
 
 
 def _choose_layers(all_layers: bool, top: bool, average: bool, layers: str | None) -> Layers:
     flags = {"all": all_layers, "top": top, "average": average}
-    given = [name for name, is_set in flags.items() if is_set] + ([layers] if layers else [])
+    given = [name for name, is_set in flags.items() if is_set] + (
+        [] if layers is None else [layers]
+    )
     if len(given) > 1:
         raise InputError("give only one of --all, --top, --average and --layers")
     value = given[0] if given else "all"

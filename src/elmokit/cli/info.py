@@ -1,36 +1,37 @@
-"""``elmokit info``: what a model is."""
+"""``elmokit info``: facts about a model."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from elmokit.cli.common import open_model
+from elmokit.cli.options import ModelOptions, with_model
 
 
+@with_model(leave_out=("tokenizer", "device", "quantize"))
 def info(
-    model: Annotated[str, typer.Argument(help="Folder, ZIP archive or name of a model.")],
+    model: ModelOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print a model's format, sizes, parameters, tokenizer and checksum."""
-    from elmokit.formats import find_model
-
-    path = find_model(model)
-    elmo = open_model(model, device="cpu")
+    elmo = replace(model, device="cpu").load()
+    path, files = _files(model)
     encoder, context = elmo.config.token_encoder, elmo.config.context
     facts: dict[str, Any] = {
         "model": str(path),
         "format": elmo.format,
-        "bytes on disk": _size(path),
+        "bytes on disk": sum(file.stat().st_size for file in files if file.is_file()),
         "parameters": elmo.n_parameters,
         "vector width": elmo.dim,
         "layers": elmo.n_layers,
         "directions": context.n_directions,
         "context": context.kind,
-        "cells" if context.kind == "lstm" else "feed-forward": context.cell_dim,
+        context.inner_label: context.cell_dim,
         "projection": context.projection_dim,
         "cell clip": context.cell_clip,
         "projection clip": context.proj_clip,
@@ -39,9 +40,9 @@ def info(
         "highway layers": encoder.n_highway,
         "activation": encoder.activation,
         "alphabet": encoder.alphabet,
-        "characters a word": encoder.max_characters,
-        "words with a vector": encoder.n_words,
-        "softmax words": elmo.config.vocabulary_size,
+        "characters per word": encoder.max_characters,
+        "word embeddings": encoder.n_words,
+        "vocabulary size": elmo.config.vocabulary_size,
         "tokenizer": elmo.tokenizer.name,
         "weights sha256": elmo.checkpoint().checksum(),
     }
@@ -52,6 +53,11 @@ def info(
         print(f"{key:<20} {f'{value:,}' if type(value) is int else value}")
 
 
-def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
+def _files(model: ModelOptions) -> tuple[Path, Iterable[Path]]:
+    """Where a model is, and its files."""
+    from elmokit.formats import DEFAULT_MODEL, find_model
+
+    if model.weight_file is not None and model.options_file is not None:
+        return model.weight_file, (model.options_file, model.weight_file)
+    path = find_model(model.model or DEFAULT_MODEL)
+    return path, path.rglob("*") if path.is_dir() else (path,)

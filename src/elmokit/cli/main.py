@@ -1,9 +1,10 @@
-"""Entry of the command line: the commands, and one way to report errors."""
+"""Entry of the command line: the commands in their panels, global options, and error messages."""
 
 from __future__ import annotations
 
-import inspect
+import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -13,11 +14,14 @@ from elmokit.cli.change import change
 from elmokit.cli.convert import convert
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
-from elmokit.cli.evaluate import evaluate
+from elmokit.cli.flags import in_flags
 from elmokit.cli.geometry import geometry
+from elmokit.cli.help import tidy
 from elmokit.cli.index import index
 from elmokit.cli.info import info
 from elmokit.cli.neighbours import neighbours
+from elmokit.cli.output import set_quiet
+from elmokit.cli.perplexity import perplexity
 from elmokit.cli.perplexity_by import perplexity_by
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.probe import probe
@@ -30,21 +34,26 @@ from elmokit.errors import ElmoKitError
 app = typer.Typer(
     name="elmokit",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    demo, embed, similarity, scatter, surprisal, index, neighbours, geometry, change, info, convert,
-    pretrain, evaluate, perplexity_by,
-):  # fmt: skip
-    app.command()(command)
-app.add_typer(probe)
-app.add_typer(wsd)
-for group in (app, probe, wsd):
-    for entry in group.registered_commands:  # lines end where the terminal does
-        paragraphs = (inspect.getdoc(entry.callback) or "").split("\n\n")
-        entry.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+
+PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
+    "Start here": [demo],
+    "Embed": [embed, similarity],
+    "Understand": [
+        surprisal, scatter, index, neighbours, geometry, change, perplexity_by, probe, wsd,
+    ],
+    "Train": [pretrain, perplexity],
+    "Models": [info, convert],
+}  # fmt: skip
+for panel, commands in PANELS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=panel)
+        else:
+            app.command(rich_help_panel=panel)(command)
+tidy(app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -53,22 +62,46 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _set_threads(threads: int | None) -> None:
+    if threads is None:
+        return
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # also reaches processes started later
+    import torch
+
+    torch.set_num_threads(threads)
+
+
 @app.callback()
 def options(
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print results and errors only.")
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="CPU threads.", show_default="as many as PyTorch chooses"),
+    ] = None,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """ELMo, today: contextual word vectors from any published ELMo model."""
+    """Contextual word vectors from published ELMo models, and training of your own.
+
+    Options of this page go before the command: elmokit --quiet embed …
+    """
+    set_quiet(quiet)
+    _set_threads(threads)
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is one sentence and exit code 2."""
+    """Run the command line. A user's mistake prints one sentence and exits with 2."""
     try:
-        app()
+        app(prog_name="elmokit")
     except ElmoKitError as error:
-        print(f"elmokit: {error}", file=sys.stderr)
+        print(f"elmokit: {in_flags(str(error), sys.argv[1:])}", file=sys.stderr)
         sys.exit(2)
-    except OSError as error:  # of a kind nobody thought of; still no reason for a traceback
+    except OSError as error:  # not foreseen, but a traceback would not help the user
         print(f"elmokit: {error}", file=sys.stderr)
         sys.exit(2)

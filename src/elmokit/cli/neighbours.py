@@ -2,65 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import (
-    DeviceOption,
-    ModelOption,
-    OptionsFileOption,
-    OutOption,
-    TokenizerOption,
-    WeightFileOption,
-    give,
-    open_model,
-)
+from elmokit.cli.options import ModelOptions, with_model
+from elmokit.cli.output import give
+from elmokit.cli.places import OutOption
 
 
+@with_model(defaults={"model": "the model of the index", "tokenizer": "the index's own"})
 def neighbours(
-    index: Annotated[Path, typer.Argument(help="Folder that elmokit index wrote.")],
+    index: Annotated[Path, typer.Argument(help="Folder written by elmokit index.")],
     sentence: Annotated[str, typer.Argument(help="A sentence.")],
-    word: Annotated[str, typer.Option(help="A word of it.")],
-    k: Annotated[int, typer.Option("-k", min=1, help="How many neighbours.")] = 10,
+    word: Annotated[str, typer.Option(help="A word of the sentence.")],
+    model: ModelOptions,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours.")] = 10,
     which: Annotated[
-        int, typer.Option(min=1, help="Which one, where the word is there several times.")
+        int, typer.Option(min=1, help="Occurrence to use, if the word occurs several times.")
     ] = 1,
     same_word: Annotated[
         bool,
-        typer.Option("--same-word", help="Occurrences of the word itself only, and all of them."),
+        typer.Option("--same-word", help="Compare with all occurrences of the same word only."),
     ] = False,
     brute: Annotated[
-        bool, typer.Option("--brute", help="Compare with everything, exactly, without the graph.")
+        bool,
+        typer.Option("--brute", help="Search exactly: compare with every token, not by the graph."),
     ] = False,
     out: OutOption = None,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
 ) -> None:
-    """Print the occurrences in a text nearest to a word in its sentence, and the nearest words.
+    """Print the tokens of an index nearest to a word in its sentence.
 
-    On the left, what the layer of the index finds, in context; on the right, what the token layer
-    finds, which knows of none. The model and the tokenizer are those of the index if left out.
+    On the left are the neighbours by the layer of the index, which depends on the context. On the
+    right are those by the token layer, which does not.
     """
     from time import perf_counter
 
     from elmokit.analysis.index.neighbours import neighbours as find
-    from elmokit.analysis.index.neighbours import report
     from elmokit.analysis.index.token_index import Index
+    from elmokit.analysis.reports.neighbours_report import neighbours_report
 
     started = perf_counter()
     opened = Index.open(index)
     seconds = {"open": perf_counter() - started}
-    if model is None and options_file is None and weight_file is None:
-        model = str(opened.config.find_model())
-    tokenizer = tokenizer or opened.config.tokenizer
-    elmo = open_model(model, options_file, weight_file, tokenizer, device)
+    if not model.is_given:
+        model = replace(model, model=str(opened.config.find_model()))
+    elmo = replace(model, tokenizer=model.tokenizer or opened.config.tokenizer).load()
     started = perf_counter()
     found = find(opened, elmo, sentence, word, k, which=which, same_word=same_word, brute=brute)
     seconds["first query"] = perf_counter() - started
     given = {"which": which, "same_word": same_word, "brute": brute}
-    give(report(opened, found, seconds), out, elmo, index=index, sentence=sentence, k=k, **given)
+    report = neighbours_report(opened, found, seconds)
+    give(report, out, elmo, index=index, sentence=sentence, k=k, **given)

@@ -1,47 +1,28 @@
-"""``elmokit perplexity-by``: where in a sentence, and on which words, a model errs."""
+"""``elmokit perplexity-by``: perplexity by position and by word frequency."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from elmokit.cli.common import (
-    DeviceOption,
-    ModelOption,
-    OptionsFileOption,
-    OutOption,
-    TokenizedOption,
-    TokenizerOption,
-    WeightFileOption,
-    give,
-    open_model,
-)
+from elmokit.cli.options import ModelOptions, MostTokens, TextsArgument, TokenizedOption, with_model
+from elmokit.cli.output import give
+from elmokit.cli.places import OutOption
 
 
+@with_model()
 def perplexity_by(
-    text: Annotated[
-        list[Path], typer.Argument(help="Text files or folders: plain, .gz, .xz or .zst.")
-    ],
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens; the whole text if left out.")
-    ] = None,
+    text: TextsArgument,
+    model: ModelOptions,
+    max_tokens: MostTokens = None,
     tokenized: TokenizedOption = False,
     out: OutOption = None,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
 ) -> None:
-    """Perplexity by position in the sentence and by frequency of the word, forward and backward.
+    """Print perplexity by position in the sentence and by word frequency.
 
-    Positions count from the beginning of the sentence for both directions. Ranks are places in the
-    model's vocabulary, which begins with the most frequent words.
+    Positions count from the start of the sentence for both directions. Ranks are places in the
+    model's vocabulary, which starts with the most frequent words.
     """
-    from elmokit.analysis.perplexity_bands import bands_report, perplexity_of_text
+    from elmokit.analysis.perplexity_bands import perplexity_of_text
+    from elmokit.analysis.reports.perplexity_bands_report import bands_report
 
-    elmo = open_model(model, options_file, weight_file, tokenizer, device, tokenized=tokenized)
+    elmo = model.load(tokenized)
     found = perplexity_of_text(elmo, text, max_tokens, tokenized)
     give(bands_report(found), out, elmo, text=text, max_tokens=max_tokens, tokenized=tokenized)

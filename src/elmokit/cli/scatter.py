@@ -1,4 +1,4 @@
-"""``elmokit scatter``: a word in many sentences."""
+"""``elmokit scatter``: a word in many sentences, as points."""
 
 from __future__ import annotations
 
@@ -7,41 +7,30 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import (
-    DeviceOption,
-    ModelOption,
-    OptionsFileOption,
-    OutOption,
-    TokenizerOption,
-    WeightFileOption,
-    give,
-    layer_names,
-    open_model,
-)
+from elmokit.cli.options import ModelOptions, with_model
+from elmokit.cli.output import give, layer_names
+from elmokit.cli.places import OutOption
 
 
+@with_model()
 def scatter(
+    model: ModelOptions,
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="Lines of a sense, a tab and a sentence, or of sentences alone; two dozen "
-            "sentences with two kinds of banks if left out."
+            help="One sentence per line, with its sense and a tab in front or without.",
+            show_default="two dozen sentences with two senses of bank",
         ),
     ] = None,
     word: Annotated[
-        str | None, typer.Option(help="The word or phrase; bank where FILE is left out.")
+        str | None, typer.Option(help="Word or phrase to compare; required with FILE.")
     ] = None,
     out: OutOption = None,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
 ) -> None:
-    """Show how far a word's senses lie apart in each layer.
+    """Show how well each layer separates the senses of a word.
 
-    The silhouette, by cosine distance of the whole vectors, is 1 where senses are far apart, and 0
-    or less where they are not; the picture shows each layer's first two principal components.
+    The silhouette, by cosine distance of the full vectors, is 1 if senses are far apart, and 0 or
+    less if they overlap. The picture shows the first two principal components of each layer.
     """
     from elmokit.analysis.reports.scatter_report import scatter_report
     from elmokit.analysis.scatter import BANKS, find_occurrences, read_examples
@@ -49,10 +38,10 @@ def scatter(
 
     if word is None:
         if file is not None:
-            raise InputError(f"say with --word which word of {file} is meant")
+            raise InputError(f"give --word with a word that occurs in {file}")
         word = "bank"
     examples = read_examples(BANKS if file is None else file)
-    elmo = open_model(model, options_file, weight_file, tokenizer, device)
+    elmo = model.load()
     found = find_occurrences(elmo, examples, word)
     report = scatter_report(word, found, layer_names(elmo))
-    give(report, out, elmo, file="the banks of the package" if file is None else file)
+    give(report, out, elmo, file="bundled sentences with bank" if file is None else file)

@@ -1,4 +1,4 @@
-"""``elmokit similarity``: a word in two sentences."""
+"""``elmokit similarity``: cosine similarity of a word in two contexts."""
 
 from __future__ import annotations
 
@@ -6,43 +6,32 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import (
-    DeviceOption,
-    ModelOption,
-    OptionsFileOption,
-    OutOption,
-    TokenizerOption,
-    WeightFileOption,
-    layer_names,
-    open_model,
-    print_table,
-    save,
-)
+from elmokit.cli.options import ModelOptions, with_model
+from elmokit.cli.output import layer_names, print_table, save, say
+from elmokit.cli.places import OutOption
 
 
+@with_model()
 def similarity(
     first: Annotated[str, typer.Argument(help="A sentence.")],
     second: Annotated[str, typer.Argument(help="Another sentence.")],
+    model: ModelOptions,
     word: Annotated[
         str | None,
-        typer.Option(help="A word or phrase in both; the whole sentences if left out."),
+        typer.Option(
+            help="Word or phrase that occurs in both.", show_default="compare whole sentences"
+        ),
     ] = None,
     out: OutOption = None,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
 ) -> None:
-    """Print how alike a word is in two sentences, layer by layer (cosine).
+    """Print the cosine similarity of a word in two contexts, or of two sentences, per layer.
 
-    With --out, the picture has bars for a word, and for whole sentences a heat map of all their
-    tokens.
+    The picture of --out has bars for a word, and a heat map of all tokens for whole sentences.
     """
     from elmokit.analysis.reports.similarity_report import heat_map_report, word_report
     from elmokit.analysis.similarity import sentence_similarity, token_pairs, word_similarity
 
-    elmo = open_model(model, options_file, weight_file, tokenizer, device)
+    elmo = model.load()
     names = layer_names(elmo)
     if word is None:
         pairs = None if out is None else token_pairs(elmo, first, second)
@@ -53,5 +42,5 @@ def similarity(
     else:
         report = word_report(word, word_similarity(elmo, first, second, word), names)
         print_table(["", *names], report.shown())
-        print("The number behind a word is its place in its sentence, in tokens from 1.")
+        say("The number after a word is its position in the sentence, counting tokens from 1.")
         save(report, out, elmo, sentences=[first, second])

@@ -7,54 +7,45 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.common import (
-    DeviceOption,
-    ModelOption,
-    OptionsFileOption,
-    OutOption,
-    TokenizerOption,
-    WeightFileOption,
-    check_file,
-    give,
-    open_model,
-)
+from elmokit.cli.options import ModelOptions, with_model
+from elmokit.cli.output import give, say
+from elmokit.cli.places import OutOption, check_file
 
 if TYPE_CHECKING:
     from elmokit.analysis.surprisal import Surprisal
 
 
+@with_model()
 def surprisal(
     sentence: Annotated[str, typer.Argument(help="A sentence.")],
+    model: ModelOptions,
     out: OutOption = None,
     html: Annotated[
         Path | None,
-        typer.Option(help="Write the coloured sentence as a page of HTML.", callback=check_file),
+        typer.Option(help="Write the coloured sentence as an HTML page.", callback=check_file),
     ] = None,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
 ) -> None:
-    """Show how surprising each word is, in bits: -log2 p, forward, backward and the mean.
+    """Print how surprising each word is, in bits: -log2 p, forward, backward and their mean.
 
-    A word with a star is not in the model's vocabulary, and has the surprisal of <UNK>.
+    Words outside the model's vocabulary are scored as <UNK>. The coloured text and the picture mark
+    them with a star.
     """
     from elmokit.analysis.reports.surprisal_page import page
-    from elmokit.analysis.surprisal import surprisal, surprisal_report
+    from elmokit.analysis.reports.surprisal_report import surprisal_report
+    from elmokit.analysis.surprisal import surprisal
     from elmokit.io.atomic import write_text
 
-    elmo = open_model(model, options_file, weight_file, tokenizer, device)
+    elmo = model.load()
     found = surprisal(elmo, sentence)
     _print_strip(found)
     give(surprisal_report(found), out, elmo, sentence=sentence)
     if html is not None:
         write_text(html, page(found))
-        print(f"wrote {html}")
+        say(f"wrote {html}")
 
 
 def _print_strip(found: Surprisal) -> None:
-    """The sentence on colours, once a direction; nothing where there are no colours."""
+    """Print the sentence in colours, once per direction, if the terminal has colours."""
     from rich.console import Console
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""``elmokit wsd``: which sense a word has."""
+"""``elmokit wsd``: word sense disambiguation."""
 
 from __future__ import annotations
 
@@ -7,89 +7,78 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.common import (
-    DeviceOption,
-    ModelOption,
-    OptionsFileOption,
-    OutOption,
-    TokenizerOption,
-    WeightFileOption,
-    check_file,
-    check_numbers,
-    give,
-    layer_names,
-    open_model,
-)
+from elmokit.cli.options import ModelOptions, with_model
+from elmokit.cli.output import give, layer_names, say
+from elmokit.cli.places import NumbersOption, OutOption, check_file
 
 wsd = typer.Typer(
     name="wsd",
     no_args_is_help=True,
-    help="Senses of words, by the nearest average of their vectors in a tagged text.",
+    help="Disambiguate word senses by the nearest mean vector in a tagged text.",
 )
 
-SensesArgument = Annotated[Path, typer.Argument(help="What elmokit wsd train wrote.")]
+SensesArgument = Annotated[Path, typer.Argument(help="File written by elmokit wsd train.")]
 WordNetOption = Annotated[
     Path,
     typer.Option(
-        help="WordNet 3.0's folder of files: index.sense, data.noun, noun.exc and so on.",
+        help="Folder of WordNet 3.0 with index.sense, data.noun, noun.exc and so on.",
         envvar="ELMOKIT_WORDNET",
     ),
 ]
 
 
 @wsd.command()
+@with_model(leave_out=("tokenizer",))
 def train(
     semcor: Annotated[Path, typer.Argument(help="Folder of SemCor 3.0.")],
-    out: Annotated[Path, typer.Option(help="File to write, .npz.", callback=check_file)],
+    out: Annotated[Path, typer.Option(help=".npz file to write.", callback=check_file)],
+    model: ModelOptions,
     occurrences: Annotated[
         bool,
         typer.Option(
             "--occurrences",
-            help="Keep every occurrence beside the averages, so that the nearest can vote: more "
-            "answers are right, and the file is three times as large.",
+            help="Also keep the vector of every occurrence, and let the nearest ones vote: more "
+            "accurate, but the file is three times as large.",
         ),
     ] = False,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    device: DeviceOption = None,
 ) -> None:
-    """Average the vectors of every sense in a tagged text."""
+    """Compute the mean vector of every sense in a tagged text."""
     from elmokit.analysis.senses.sense_vectors import SenseVectors
     from elmokit.analysis.senses.tagged_text import read_semcor
 
-    sentences = list(read_semcor(semcor))  # what is wrong with them is known at once
-    elmo = open_model(model, options_file, weight_file, device=device)
+    sentences = list(read_semcor(semcor))  # report mistakes before the model is loaded
+    elmo = model.load()
     vectors = SenseVectors.train(elmo, sentences, occurrences)
     vectors.save(out)
-    print(
-        f"{out}: {len(vectors.keys):,} senses by {vectors.counts.sum():,} occurrences, "
+    say(
+        f"{out}: {len(vectors.keys):,} senses from {vectors.counts.sum():,} occurrences, "
         f"{elmo.n_layers} layers"
     )
 
 
 @wsd.command("test")
+@with_model(leave_out=("tokenizer",))
 def score(
     senses: SensesArgument,
     data: Annotated[
         list[Path],
-        typer.Argument(help="Files NAME.data.xml of Raganato et al. (2017), the keys beside them."),
+        typer.Argument(
+            help="Files NAME.data.xml of Raganato et al. (2017), next to NAME.gold.key.txt."
+        ),
     ],
     wordnet: WordNetOption,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    device: DeviceOption = None,
+    model: ModelOptions,
     out: OutOption = None,
 ) -> None:
-    """Print F1 by layer, beside that of WordNet's first sense.
+    """Print F1 per layer, next to the baseline of WordNet's first sense.
 
-    The column "top alone" is by what the top LSTM puts out before the layer below is added to it
-    (the top layer itself, where nothing is added), "around it" by the same on either side of the
-    word, where it has not been read. If the occurrences were kept, "all hints" is the sense for
-    which most speaks: the ten nearest occurrences, the averages, and the words that explain it.
+    "top without residual" uses the output of the top LSTM before the residual connection adds the
+    layer below (without one, the top layer itself). "context" uses the same output at the
+    neighbouring positions, where the word itself has not been read. With stored occurrences,
+    "combined" uses the ten nearest occurrences, the mean vectors, and the words of the gloss.
     """
-    from elmokit.analysis.senses.disambiguation import evaluate, wsd_report
+    from elmokit.analysis.reports.senses_report import wsd_report
+    from elmokit.analysis.senses.disambiguation import evaluate
     from elmokit.analysis.senses.sense_vectors import SenseVectors
     from elmokit.analysis.senses.tagged_text import read_raganato
     from elmokit.analysis.senses.wordnet import WordNet
@@ -99,7 +88,7 @@ def score(
         name = path.name.removesuffix(".data.xml")
         texts[name] = read_raganato(path, path.with_name(f"{name}.gold.key.txt"))
     inventory, vectors = WordNet(wordnet), SenseVectors.load(senses)
-    elmo = open_model(model, options_file, weight_file, device=device)
+    elmo = model.load()
     vectors.check(elmo)
     scores = {name: evaluate(elmo, vectors, inventory, text) for name, text in texts.items()}
     report = wsd_report(scores, layer_names(elmo))
@@ -107,23 +96,18 @@ def score(
 
 
 @wsd.command()
+@with_model()
 def tag(
     senses: SensesArgument,
     text: Annotated[str, typer.Argument(help="A sentence.")],
     wordnet: WordNetOption,
-    tokenizer: TokenizerOption = None,
-    model: ModelOption = None,
-    options_file: OptionsFileOption = None,
-    weight_file: WeightFileOption = None,
-    device: DeviceOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write OUT.json and OUT.csv.", callback=check_numbers)
-    ] = None,
+    model: ModelOptions,
+    out: NumbersOption = None,
 ) -> None:
-    """Print the sense of every word that WordNet has.
+    """Print the sense of every word that is in WordNet.
 
-    By all hints if the occurrences were kept, else by the nearest average of what surrounds a word;
-    the cosine is to that average.
+    With stored occurrences, the sense is the combined one of elmokit wsd test; without them,
+    by the nearest mean vector of the word's surroundings. The cosine is to that mean vector.
     """
     from elmokit.analysis.reports.report import Report
     from elmokit.analysis.senses.disambiguation import tag
@@ -131,7 +115,7 @@ def tag(
     from elmokit.analysis.senses.wordnet import WordNet
 
     inventory, vectors = WordNet(wordnet), SenseVectors.load(senses)
-    elmo = open_model(model, options_file, weight_file, tokenizer, device)
+    elmo = model.load()
     vectors.check(elmo)
     tokens = elmo.tokenize(text)
     (words,) = tag(elmo, vectors, inventory, [tokens])

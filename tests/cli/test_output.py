@@ -1,0 +1,48 @@
+"""Tables, messages, and the hint after Ctrl-C."""
+
+from types import SimpleNamespace
+
+import pytest
+import typer
+
+from elmokit.cli.output import kind_of_layers, layer_names, print_table, resumable
+from elmokit.config import ContextConfig
+
+
+def test_layers_are_called_what_they_are(tiny):
+    assert layer_names(tiny)[1:] == ["LSTM layer 1", "LSTM layer 2"]
+    config = SimpleNamespace(context=ContextConfig(kind="transformer"))
+    other = SimpleNamespace(config=config, n_layers=2)
+    assert kind_of_layers(other) == "transformer"
+    assert layer_names(other) == ["token layer", "transformer layer 1"]
+
+
+def test_names_stay_whole_among_many_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(["F1", *["LSTM layer 1"] * 9], [["semeval2007", *["67.2"] * 9]])
+    shown = capsys.readouterr().out
+    assert ["semeval2007", *["67.2"] * 9] in [line.split() for line in shown.splitlines()]
+
+
+def test_tables_cut_nothing(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    words = ["a-very-long-name-of-a-test-set", "another-long-word-in-a-column"]
+    print_table(["name", "value"], [words])
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    for word in words:
+        assert all(character in shown for character in word)
+    lines = [line.split() for line in shown.splitlines() if line.strip()]
+    cells = [line for line in lines if len(line) == 2][1:]
+    assert "".join(cell[0] for cell in cells).startswith("a-very-long-name")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_ctrl_c_names_resume_if_there_is_something_to_resume(tmp_path, capsys, kept):
+    if kept:
+        (tmp_path / "out.h5.partial").mkdir()
+    with pytest.raises(typer.Exit) as caught, resumable(tmp_path / "out.h5"):
+        raise KeyboardInterrupt
+    assert caught.value.exit_code == 130
+    hint = "; add --resume to the same command to continue" if kept else ""
+    assert capsys.readouterr().err == f"\nelmokit: stopped{hint}\n"
