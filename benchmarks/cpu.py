@@ -1,10 +1,11 @@
-"""ElmoKit on a CPU beside AllenNLP, transformers and the arithmetic floor.
+"""Speed on a CPU, compared with AllenNLP, transformers and the arithmetic peak.
 
     python benchmarks/cpu.py [--text FILE] [--write]
 
-FILE has one tokenised sentence a line; without it, sentences are made up whose words repeat as in
-text. Peers run in environments of their own, whose Python is named by a variable; where it is not
-set, their rows say so:
+FILE has one tokenised sentence per line. Without it, the sentences are synthetic, with words
+repeated as in real text. The peak is the speed of a large matrix product in the same run, divided
+by the operations of the LSTMs per token. Peers run in their own environments; a variable names the
+Python of each. If it is not set, the table says so:
 
     python3.9 -m venv .venv-allennlp
     .venv-allennlp/bin/pip install allennlp==2.10.1 'numpy<1.27' 'scipy<1.12'
@@ -13,7 +14,7 @@ set, their rows say so:
     export ELMOKIT_ALLENNLP_PYTHON=.venv-allennlp/bin/python
     export ELMOKIT_TRANSFORMERS_PYTHON=.venv-transformers/bin/python
 
-All run the same random weights in the published layout, with which both clips are active. --write
+All run the same random weights in the published format, chosen to make both clips active. --write
 stores the table as benchmarks/results/cpu.md.
 """
 
@@ -42,19 +43,21 @@ from elmokit.nn import ProjectedLSTM
 from elmokit.nn.bilm import LSTMContext
 
 HERE = Path(__file__).parent
-OURS = {"small": 2000, "original": 384}  # sentences ElmoKit runs
-THEIRS = {"small": 192, "original": 64}  # and AllenNLP, which is that much slower
-MFLOP = {"small": 9.4, "original": 151.0}  # of the LSTMs, a token
+OURS = {"small": 2000, "original": 384}  # sentences for ElmoKit
+THEIRS = {"small": 192, "original": 64}  # fewer for AllenNLP, which is slower
+MFLOP = {"small": 9.4, "original": 151.0}  # of the LSTMs, per token
 
 
 def main() -> None:
-    """Measure, print, and store if asked to."""
+    """Measure, print the tables, and store them with --write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--text", type=Path, help="tokenised sentences, one a line")
+    parser.add_argument("--text", type=Path, help="tokenised sentences, one per line")
     parser.add_argument("--write", action="store_true", help="store the table")
     arguments = parser.parse_args()
     sentences = read_sentences(arguments.text) if arguments.text else make_sentences(2000)
-    what = f"{arguments.text.name}" if arguments.text else "made up, words repeating as in text"
+    what = (
+        f"{arguments.text.name}" if arguments.text else "synthetic, with words repeated as in text"
+    )
     lines = [
         f"{versions()}, {processor()}, {datetime.date.today()}. Sentences of 3 to "
         f"80 tokens: {what}.",
@@ -72,10 +75,10 @@ def main() -> None:
 
 
 def table(size: str, sentences: list[list[str]], folder: Path) -> list[str]:
-    """The rows of one size: one thread, then two."""
+    """Return the table of one size: one thread, then two."""
     sentences = sentences[: OURS[size]]
     torch.set_num_threads(1)
-    floor = matrix_flops() / (MFLOP[size] * 1e6)
+    peak = matrix_flops() / (MFLOP[size] * 1e6)
     elmo = Elmo.load(folder, device="cpu")
     elmo.encode([["warm", "up"]], "all")
     cold = tokens_per_second(elmo, sentences, rounds=1)
@@ -101,7 +104,7 @@ def table(size: str, sentences: list[list[str]], folder: Path) -> list[str]:
     rows = [
         f"**{size}**, tokens per CPU-second on one thread, all layers",
         "",
-        "| | tokens/s | of the floor | × AllenNLP as run | × AllenNLP, vocabulary cached |",
+        "| | tokens/s | of peak | × AllenNLP, default use | × AllenNLP, vocabulary cached |",
         "|---|---|---|---|---|",
     ]
 
@@ -109,19 +112,19 @@ def table(size: str, sentences: list[list[str]], folder: Path) -> list[str]:
         return f"{ours * found[case][which] / found['tokens']:.1f}" if found else "–"
 
     for name, speed in (
-        ("ElmoKit, words known", warm),
-        (f"ElmoKit, first time, {len(sentences):,} sentences", cold),
-        ("ElmoKit, int8, words known", int8),
+        ("ElmoKit, words cached", warm),
+        (f"ElmoKit, empty cache, {len(sentences):,} sentences", cold),
+        ("ElmoKit, int8, words cached", int8),
         ("ElmoKit's plain reference path", plain),
     ):
         rows.append(
-            f"| {name} | {speed:,.0f} | {speed / floor:.0%} | {ratio(speed, 'as run', one)} | "
+            f"| {name} | {speed:,.0f} | {speed / peak:.0%} | {ratio(speed, 'as run', one)} | "
             f"{ratio(speed, 'cached', one)} |"
         )
-    for name, case in (("as people run it", "as run"), ("vocabulary cached beforehand", "cached")):
+    for name, case in (("default use", "as run"), ("vocabulary cached", "cached")):
         shown = f"{one['tokens'] / one[case][0]:,.0f}" if one else "not installed"
         rows.append(f"| AllenNLP at batch 64, {name}, {len(theirs)} sentences | {shown} | | | |")
-    rows += [f"| arithmetic floor, words known | {floor:,.0f} | 100% | | |", ""]
+    rows += [f"| arithmetic peak, words cached | {peak:,.0f} | 100% | | |", ""]
     cached = f" ({both['tokens'] / both['cached'][1]:,.0f})" if both else ", not installed"
     rows.append(
         f"Two threads, wall time: ElmoKit {two:,.0f} tokens/s, with int8 weights {two_int8:,.0f}; "
@@ -130,9 +133,9 @@ def table(size: str, sentences: list[list[str]], folder: Path) -> list[str]:
     )
     rows.append(
         f"One sentence at a time, median of {len(sentences[:40])}: {latency * 1e3:.1f} ms with "
-        f"words known, {latency_new * 1e3:.1f} ms with none known"
+        f"words cached, {latency_new * 1e3:.1f} ms with an empty cache"
         + (
-            f"; AllenNLP, which keeps no words, {one['latency'] * 1e3:.0f} ms: "
+            f"; AllenNLP, which has no cache, {one['latency'] * 1e3:.0f} ms: "
             f"{one['latency'] / latency:.1f} × and {one['latency'] / latency_new:.1f} ×. "
             if one
             else ". "
@@ -147,12 +150,12 @@ def table(size: str, sentences: list[list[str]], folder: Path) -> list[str]:
     if one:
         apart = max(np.abs(a - b).max() for a, b in zip(layers, one["layers"], strict=True))
         rows.append(f"Largest difference from {one['versions']}: {apart:.1e}.")
-    rows.append(f"Lowest mean cosine of a layer, int8 to float32: {cosine:.5f}.")
+    rows.append(f"Lowest mean cosine similarity of a layer between int8 and float32: {cosine:.5f}.")
     return rows
 
 
 def alternatives(sentences: list[list[str]], folder: Path) -> list[str]:
-    """What people use instead, two threads, wall time."""
+    """Return the speed of BERT-base and MiniLM-L6, two threads, wall time."""
     found = run_peer(
         "ELMOKIT_TRANSFORMERS_PYTHON",
         "transformers_bert.py",
@@ -161,7 +164,7 @@ def alternatives(sentences: list[list[str]], folder: Path) -> list[str]:
             "device": "cpu",
             "threads": 2,
             "batch": 64,
-            "limits": {"BERT-base": 130, "MiniLM-L6": 650},  # sentences run
+            "limits": {"BERT-base": 130, "MiniLM-L6": 650},  # sentences to run
         },
     )
     if not found:
@@ -175,7 +178,7 @@ def alternatives(sentences: list[list[str]], folder: Path) -> list[str]:
         elmo.encode(some[:64], "all")
         ours[size] = wall_tokens_per_second(elmo, some)
     return [
-        "What people use instead, words per second of wall time on two threads, one subword a word "
+        "Alternatives, words per second of wall time on two threads, one subword per word "
         f"({found['versions']}):",
         "",
         "| ElmoKit small | MiniLM-L6 | ElmoKit original | BERT-base |",
@@ -186,7 +189,7 @@ def alternatives(sentences: list[list[str]], folder: Path) -> list[str]:
 
 
 def read_sentences(path: Path) -> list[list[str]]:
-    """Sentences of 3 to 80 tokens from a file, shuffled."""
+    """Read sentences of 3 to 80 tokens, shuffled."""
     lines = path.read_text(encoding="utf-8").splitlines()
     sentences = [tokens for line in lines if 3 <= len(tokens := line.split()) <= 80]
     random.Random(0).shuffle(sentences)
@@ -194,7 +197,7 @@ def read_sentences(path: Path) -> list[list[str]]:
 
 
 def make_sentences(n: int, seed: int = 0) -> list[list[str]]:
-    """Sentences of 3 to 80 tokens whose words repeat as they do in text (Zipf's law)."""
+    """Make sentences of 3 to 80 tokens with word frequencies by Zipf's law."""
     rng = random.Random(seed)
     letters = "etaoinshrdlucmfwypvbgk"
     vocabulary = ["".join(rng.choices(letters, k=rng.randint(1, 12))) for _ in range(20_000)]
@@ -204,7 +207,7 @@ def make_sentences(n: int, seed: int = 0) -> list[list[str]]:
 
 
 def make_model(size: str, folder: Path) -> None:
-    """Random weights in the published layout that fill cells and projections to their bounds."""
+    """Save random weights that make both clips active, in the published format."""
     elmo = Elmo.random(size, device="cpu")
     torch.manual_seed(0)
     with torch.no_grad():
@@ -223,12 +226,12 @@ def make_model(size: str, folder: Path) -> None:
 
 @torch.inference_mode()
 def run_plain(elmo: Elmo, sentences: list[list[str]]) -> None:
-    """Every token through the character CNN at 50 characters, then the LSTM step by step."""
+    """Run each token through the character CNN at 50 characters, then the LSTM step by step."""
     marked = [["<S>", *s, "</S>"] for s in sentences]
     lengths = torch.tensor([len(s) for s in marked])
     padded = [s + [""] * (int(lengths.max()) - len(s)) for s in marked]
     ids = np.stack([elmo.alphabet.encode(s, columns=50) for s in padded])
-    # a few sentences at a time through the CNN, whose windows take much memory
+    # a few sentences at a time: the windows of the CNN need much memory
     parts = [
         elmo.bilm.token_encoder(torch.from_numpy(ids[i : i + 64]).to(elmo.device))
         for i in range(0, len(ids), 64)
@@ -243,7 +246,7 @@ def run_plain(elmo: Elmo, sentences: list[list[str]]) -> None:
 def tokens_per_cpu_second(
     run: Callable[[], object], sentences: list[list[str]], rounds: int = 3
 ) -> float:
-    """Tokens over the CPU time of the best of some runs."""
+    """Return the tokens per CPU-second of the fastest round."""
     best = float("inf")
     for _ in range(rounds):
         started = time.process_time()
@@ -253,12 +256,12 @@ def tokens_per_cpu_second(
 
 
 def tokens_per_second(elmo: Elmo, sentences: list[list[str]], rounds: int = 3) -> float:
-    """Tokens per CPU-second of encoding all layers."""
+    """Return the tokens per CPU-second of encoding all layers."""
     return tokens_per_cpu_second(lambda: elmo.encode(sentences, "all"), sentences, rounds)
 
 
 def wall_tokens_per_second(elmo: Elmo, sentences: list[list[str]]) -> float:
-    """Tokens per second of wall time, the best of three."""
+    """Return the tokens per second of wall time, best of three."""
     best = float("inf")
     for _ in range(3):
         started = time.perf_counter()
@@ -268,7 +271,7 @@ def wall_tokens_per_second(elmo: Elmo, sentences: list[list[str]]) -> float:
 
 
 def median_latency(elmo: Elmo, sentences: list[list[str]], forget: bool = False) -> float:
-    """Seconds for one sentence at a time, its words known, or none known at all."""
+    """Return the seconds for one sentence, with its words cached or (forget) an empty cache."""
     seconds = []
     for sentence in sentences[:40]:
         if forget:
@@ -280,14 +283,14 @@ def median_latency(elmo: Elmo, sentences: list[list[str]], forget: bool = False)
 
 
 def min_cosine(exact: list[np.ndarray], rounded: list[np.ndarray]) -> float:
-    """The mean cosine of the layer where it is lowest."""
+    """Return the mean cosine similarity of the layer with the lowest one."""
     a, b = np.concatenate(exact, 1), np.concatenate(rounded, 1)
     cosines = (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1)
     return float(cosines.mean(1).min())
 
 
 def matrix_flops() -> float:
-    """Floating-point operations a second of a large matrix product on one core."""
+    """Return the floating-point operations per second of a large matrix product on one core."""
     a = torch.randn(2048, 2048)
     for _ in range(2):
         a @ a
@@ -300,7 +303,7 @@ def matrix_flops() -> float:
 def allennlp(
     folder: Path, sentences: list[list[str]], threads: int, cases: list[str]
 ) -> dict[str, Any]:
-    """AllenNLP on the same files and sentences; empty where it is not installed."""
+    """Run AllenNLP on the same files and sentences; return {} if it is not installed."""
     job = {
         "options": str(folder / "options.json"),
         "weights": str(folder / "weights.hdf5"),
@@ -318,7 +321,7 @@ def allennlp(
 
 
 def run_peer(variable: str, script: str, job: dict[str, Any]) -> dict[str, Any]:
-    """What a peer's script prints, run by the Python that a variable names."""
+    """Run a peer's script with the Python that a variable names; return what it prints."""
     python = os.environ.get(variable)
     if not python:
         return {}
@@ -333,7 +336,7 @@ def run_peer(variable: str, script: str, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions() -> str:
-    """What a result was made with."""
+    """Return the versions of ElmoKit, PyTorch and Python."""
     return (
         f"ElmoKit {elmokit.__version__}, PyTorch {torch.__version__}, Python "
         f"{platform.python_version()}"
@@ -341,7 +344,7 @@ def versions() -> str:
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the name of the processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

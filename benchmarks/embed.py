@@ -1,10 +1,10 @@
-"""The whole ``elmokit embed`` command on a CPU: speed, and memory over time.
+"""Speed and memory of the command ``elmokit embed`` on a CPU.
 
     python benchmarks/embed.py [--text FILE] [--sentences N] [--output NAME] [--write]
 
-FILE has one tokenised sentence a line and is read again from its start where N is more than it has;
-without it, sentences are made up. The model is the published small size with random weights. The
-memory is what the process holds (resident), looked at twice a second. --write stores the table as
+FILE has one tokenised sentence per line; it is repeated if it has fewer than N lines. Without it,
+the sentences are synthetic. The model has the published small size and random weights. Memory is
+the resident size of the process, sampled twice per second. --write stores the table as
 benchmarks/results/embed.md.
 """
 
@@ -28,9 +28,9 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Embed, watch, print, and store if asked to."""
+    """Run the command, print the table, and store it with --write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--text", type=Path, help="tokenised sentences, one a line")
+    parser.add_argument("--text", type=Path, help="tokenised sentences, one per line")
     parser.add_argument("--sentences", type=int, default=20_000)
     parser.add_argument("--output", default="out.hdf5", help="out.hdf5, out.npz or out.parquet")
     parser.add_argument("--write", action="store_true", help="store the table")
@@ -56,7 +56,7 @@ def main() -> None:
         "",
         "| | first quarter | second | third | last |",
         "|---|---|---|---|---|",
-        "| most memory, MB | " + " | ".join(f"{m / 1e6:,.0f}" for m in quarters) + " |",
+        "| peak memory, MB | " + " | ".join(f"{m / 1e6:,.0f}" for m in quarters) + " |",
     ]
     text_out = "\n".join(lines) + "\n"
     print(text_out)
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def write_sentences(source: Path | None, target: Path, n: int) -> int:
-    """Write n sentences; returns their tokens."""
+    """Write n sentences; return their number of tokens."""
     if source is None:
         made = make_sentences(min(n, 20_000))
         lines: list[str] = [" ".join(tokens) for tokens in made]
@@ -80,7 +80,7 @@ def write_sentences(source: Path | None, target: Path, n: int) -> int:
 
 
 def watch(command: list[str]) -> tuple[float, float, list[int]]:
-    """Run a command: its seconds, CPU-seconds, and resident bytes over time."""
+    """Run a command; return its seconds, CPU-seconds, and resident bytes over time."""
     started, before = time.perf_counter(), os.times()
     process = subprocess.Popen(command)
     memory = []
@@ -101,7 +101,7 @@ def watch(command: list[str]) -> tuple[float, float, list[int]]:
 
 
 def in_parts(values: list[int], n: int) -> list[list[int]]:
-    """A list in n parts of about the same length."""
+    """Split a list into n parts of about the same length."""
     edges = [round(i * len(values) / n) for i in range(n + 1)]
     return [values[a:b] or [0] for a, b in itertools.pairwise(edges)]
 

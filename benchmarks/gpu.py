@@ -1,12 +1,11 @@
-"""ElmoKit on a GPU beside AllenNLP, transformers, cuDNN and the arithmetic floor.
+"""Speed on a GPU, compared with AllenNLP, transformers, cuDNN and the arithmetic peak.
 
     python benchmarks/gpu.py [--text FILE] [--write]
 
-FILE has one tokenised sentence a line (up to 120,000 of 3 to 80 tokens are used); without it,
-sentences are made up. The peers are those of benchmarks/cpu.py, named by the same variables; where
-one is not set, its rows say so. AllenNLP pins a PyTorch that does not know today's GPUs; installed
-without its dependencies' pins beside a newer one, it runs. --write stores the table as
-benchmarks/results/gpu.md.
+FILE has one tokenised sentence per line; up to 120,000 of 3 to 80 tokens are used. Without it, the
+sentences are synthetic. The peers are those of benchmarks/cpu.py, named by the same variables.
+AllenNLP pins a PyTorch that does not support current GPUs; it runs with a newer one if installed
+without its pinned dependencies. --write stores the table as benchmarks/results/gpu.md.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ from elmokit.nn.bilm import LSTMContext
 
 SENTENCES = 120_000
 ALLENNLP_BATCHES = [128, 1024, 2048]
-COMPARED = 256  # sentences whose vectors are compared: enough for the paths of large batches
+COMPARED = 256  # sentences to compare vectors of: enough for the large-batch path
 
 
 def main() -> None:
-    """Measure, print, and store if asked to."""
-    warnings.filterwarnings("ignore", "RNN module weights")  # cuDNN has no packed form for these
+    """Measure, print the tables, and store them with --write."""
+    warnings.filterwarnings("ignore", "RNN module weights")  # cuDNN cannot pack these weights
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--text", type=Path, help="tokenised sentences, one a line")
+    parser.add_argument("--text", type=Path, help="tokenised sentences, one per line")
     parser.add_argument("--write", action="store_true", help="store the table")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("benchmarks/gpu.py needs a GPU that PyTorch can use")
     sentences = read(arguments.text) if arguments.text else make_sentences(SENTENCES)
-    what = arguments.text.stem if arguments.text else "made up, words repeating as in text"
+    what = arguments.text.stem if arguments.text else "synthetic, with words repeated as in text"
     n_tokens = sum(map(len, sentences))
     product = {dtype: matrix_flops(dtype) for dtype in (torch.float32, torch.bfloat16)}
     lines = [
@@ -58,7 +57,7 @@ def main() -> None:
         for size in ("small", "original"):
             make_model(size, Path(folder) / size)
             lines += ["", *table(size, sentences, Path(folder) / size, product)]
-            print("\n".join(lines), flush=True)  # it takes minutes: something to look at
+            print("\n".join(lines), flush=True)  # the run takes minutes, so show progress
     lines += ["", *alternatives(sentences), "", *training()]
     text = "\n".join(lines) + "\n"
     print(text)
@@ -69,17 +68,17 @@ def main() -> None:
 def table(
     size: str, sentences: list[list[str]], folder: Path, product: dict[torch.dtype, float]
 ) -> list[str]:
-    """The rows of one size."""
+    """Return the table of one size."""
     found = allennlp(folder, sentences)
     exact = Elmo.load(folder, device="cuda")
     rounded = Elmo.load(folder, device="cuda", quantize="bfloat16")
     few, many = sentences[:COMPARED], sentences[:20_000]
     layers = exact.encode(few, "all")
     lines = [
-        f"**{size}**, tokens a second, all layers, from strings",
+        f"**{size}**, tokens per second, all layers, from strings",
         "",
-        "| | to the GPU's memory | of the floor | × AllenNLP at 128, from strings | "
-        "× AllenNLP at its best batch, ids ready | to numpy, float16 |",
+        "| | to GPU memory | of peak | × AllenNLP at 128, from strings | "
+        "× AllenNLP at its best batch, ids precomputed | to numpy, float16 |",
         "|---|---|---|---|---|---|",
     ]
     base = (
@@ -88,33 +87,33 @@ def table(
     )
 
     def row(name: str, speed: float, dtype: torch.dtype, to_numpy: float | None = None) -> str:
-        floor = product[dtype] / (MFLOP[size] * 1e6)
+        peak = product[dtype] / (MFLOP[size] * 1e6)
         ratios = [f"{speed / b:.1f}" if b else "–" for b in base]
         shown = f"{to_numpy:,.0f}" if to_numpy else ""
-        return f"| {name} | {speed:,.0f} | {speed / floor:.0%} | {' | '.join(ratios)} | {shown} |"
+        return f"| {name} | {speed:,.0f} | {speed / peak:.0%} | {' | '.join(ratios)} | {shown} |"
 
     for name, elmo, dtype in (
         ("bfloat16", rounded, torch.bfloat16),
         ("float32", exact, torch.float32),
     ):
-        elmo.encode(many, "all")  # kernels are compiled at their first use
+        elmo.encode(many, "all")  # compiles the kernels
         elmo._engine.cache.clear()
         first = throughput(elmo, sentences, 1)
         known = throughput(elmo, sentences, 3)
         to_numpy = rate(partial(elmo.encode, many, "all", dtype="float16"), many, 2)
-        lines.append(row(f"ElmoKit, {name}, words known", known, dtype, to_numpy))
-        lines.append(row(f"ElmoKit, {name}, first time", first, dtype))
+        lines.append(row(f"ElmoKit, {name}, words cached", known, dtype, to_numpy))
+        lines.append(row(f"ElmoKit, {name}, empty cache", first, dtype))
     some = sentences[:1024]
     plain = rate(lambda: run_plain(exact, some), some, 2)
     lines.append(row("ElmoKit's plain reference path", plain, torch.float32))
     for batch in ALLENNLP_BATCHES if found else []:
         lines.append(
-            row(f"AllenNLP at batch {batch}, ids ready", found[f"ids {batch}"], torch.float32)
+            row(f"AllenNLP at batch {batch}, ids precomputed", found[f"ids {batch}"], torch.float32)
         )
     if found:
         for case, name in (
             ("strings 128", "AllenNLP at batch 128, from strings"),
-            ("cached 2048", "AllenNLP at batch 2048, vocabulary cached, ids ready"),
+            ("cached 2048", "AllenNLP at batch 2048, vocabulary cached, ids precomputed"),
         ):
             lines.append(row(name, found[case], torch.float32))
     else:
@@ -122,26 +121,29 @@ def table(
     by_pieces = product[torch.bfloat16] / 6 / (MFLOP[size] * 1e6)
     lines += [
         "",
-        f"Floor of float32 made of six bfloat16 products: {by_pieces:,.0f} tokens/s.",
-        f"Lowest mean cosine of a layer, bfloat16 to float32: {cosine(layers, rounded, few)}.",
+        f"Peak of float32 as six bfloat16 products: {by_pieces:,.0f} tokens/s.",
+        "Lowest mean cosine similarity of a layer between bfloat16 and float32: "
+        f"{cosine(layers, rounded, few)}.",
     ]
     if found:
         apart = max(np.abs(a - b).max() for a, b in zip(layers, found["layers"], strict=True))
-        lines.append(f"Largest difference of float32 from {found['versions']}: {apart:.1e}.")
+        lines.append(f"Largest difference between float32 and {found['versions']}: {apart:.1e}.")
     large = exact.encode(sentences[:2000], "all")
     alone = [exact.encode([s], "all")[0] for s in sentences[:50]]
     apart = max(np.abs(a - b).max() for a, b in zip(large, alone, strict=False))
-    lines.append(f"Largest difference of a sentence alone from the same among 2,000: {apart:.1e}.")
+    lines.append(
+        f"Largest difference between a sentence alone and in a batch of 2,000: {apart:.1e}."
+    )
     return lines
 
 
 def cosine(layers: list[Any], rounded: Elmo, few: list[list[str]]) -> str:
-    """The lowest mean cosine over layers, as text."""
+    """Return the lowest mean cosine similarity of a layer, as text."""
     return f"{min_cosine(layers, rounded.encode(few, 'all')):.5f}"
 
 
 def throughput(elmo: Elmo, sentences: list[list[str]], rounds: int) -> float:
-    """Tokens a second from strings to all layers in the GPU's memory."""
+    """Return the tokens per second from strings to all layers in the GPU's memory."""
 
     def run() -> None:
         for _ in elmo._engine.run(sentences, lambda batch: None):
@@ -151,7 +153,7 @@ def throughput(elmo: Elmo, sentences: list[list[str]], rounds: int) -> float:
 
 
 def rate(run: Callable[[], object], sentences: list[list[str]], rounds: int) -> float:
-    """Tokens a second of the best of some rounds."""
+    """Return the tokens per second of the fastest round."""
     best = float("inf")
     for _ in range(rounds):
         torch.cuda.synchronize()
@@ -163,7 +165,7 @@ def rate(run: Callable[[], object], sentences: list[list[str]], rounds: int) -> 
 
 
 def allennlp(folder: Path, sentences: list[list[str]]) -> dict[str, Any]:
-    """AllenNLP on the same files, its sentences not sorted, as people run it."""
+    """Run AllenNLP on the same files, with unsorted sentences, as in default use."""
     job = {
         "options": str(folder / "options.json"),
         "weights": str(folder / "weights.hdf5"),
@@ -182,7 +184,7 @@ def allennlp(folder: Path, sentences: list[list[str]]) -> dict[str, Any]:
 
 
 def alternatives(sentences: list[list[str]]) -> list[str]:
-    """What people use instead."""
+    """Return the speed of BERT-base and MiniLM-L6."""
     job = {"sentences": sentences[:50_000], "device": "cuda", "batch": 512}
     found = run_peer(
         "ELMOKIT_TRANSFORMERS_PYTHON",
@@ -192,14 +194,14 @@ def alternatives(sentences: list[list[str]]) -> list[str]:
     if not found:
         return ["BERT-base and MiniLM-L6: transformers not installed."]
     return [
-        "What people use instead, bfloat16, sorted by length, batches of 512, one subword a word "
+        "Alternatives, bfloat16, sorted by length, batches of 512, one subword per word "
         f"({found['versions']}): MiniLM-L6 {found['MiniLM-L6']:,.0f} words/s, BERT-base "
         f"{found['BERT-base']:,.0f}."
     ]
 
 
 def training() -> list[str]:
-    """A training step through both layers and directions beside cuDNN's, which cannot clip."""
+    """Compare a training step through both layers and directions with cuDNN, which cannot clip."""
     lines = [
         "**Training step**, forward and backward through both layers and directions, bfloat16, "
         "1024 sentences of 32 tokens",
@@ -236,7 +238,7 @@ def training() -> list[str]:
 
 
 def milliseconds(run: Callable[[], object], rounds: int = 7) -> float:
-    """The median time of a run."""
+    """Return the median time of a run."""
     for _ in range(3):
         run()
     times = []
@@ -250,13 +252,13 @@ def milliseconds(run: Callable[[], object], rounds: int = 7) -> float:
 
 
 def read(path: Path) -> list[list[str]]:
-    """Sentences of 3 to 80 tokens from a file, in its order."""
+    """Read sentences of 3 to 80 tokens, in the order of the file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return [t for line in lines if 3 <= len(t := line.split()) <= 80][:SENTENCES]
 
 
 def matrix_flops(dtype: torch.dtype) -> float:
-    """Floating-point operations a second of a large matrix product."""
+    """Return the floating-point operations per second of a large matrix product."""
     a = torch.randn(8192, 8192, device="cuda", dtype=dtype)
     b = torch.empty_like(a)
     return 2 * 8192**3 * 1e3 / milliseconds(lambda: torch.mm(a, a, out=b))

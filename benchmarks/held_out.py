@@ -1,11 +1,11 @@
-"""Which of several models is better, by text that no published score is measured on.
+"""Compare models on held-out training text.
 
     python benchmarks/held_out.py MODEL… --conll TRAIN --semcor DIR --wordnet DIR
 
-To choose between models, or ways to use them, by a test makes its score too good. This tells tags
-and senses of a part of the text to train on, by the rest of it: one sentence in ten of a CoNLL file
-with tags of UD, and one in five of SemCor's passages of fifty sentences. (Its last third has the
-senses of verbs alone, so that its end would not do.)
+Choosing a model by its score on a test set makes that score too good. This script scores tags and
+senses on a part of the training text, with the rest as training data: one sentence in ten of a
+CoNLL file with UD tags, and one in five of SemCor's passages of fifty sentences. (The end of SemCor
+would not do as held-out text: its last third has senses of verbs only.)
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from elmokit.analysis.senses.sense_vectors import SenseVectors
 from elmokit.analysis.senses.tagged_text import TaggedSentence, read_semcor
 from elmokit.analysis.senses.wordnet import WordNet
 
-_SENTENCES, _PASSAGES, _PASSAGE = 10, 5, 50  # one in so many; how many sentences a passage has
+_SENTENCES, _PASSAGES, _PASSAGE = 10, 5, 50  # one in 10; one in 5; sentences per passage
 
 
 def main() -> None:
-    """Score every model, and print."""
+    """Score every model and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("models", nargs="+")
     parser.add_argument("--conll", type=Path, required=True, help="tagged sentences")
@@ -52,7 +52,7 @@ def main() -> None:
         by_layer = " / ".join(f"{score:.2f}" for score in senses.layers)
         print(
             f"  senses ({senses.n:,}): layers {by_layer}, "
-            f"top alone {senses.alone:.2f}, around it {senses.around:.2f}",
+            f"top without residual {senses.alone:.2f}, context {senses.around:.2f}",
             flush=True,
         )
 

@@ -1,9 +1,9 @@
-"""An index of a text: how long it takes to make, to ask, and how often it is right.
+"""Time to build and query an index, and its recall.
 
     python benchmarks/index.py TEXT… [--queries 200] [--write]
 
-The text is indexed by the model in the package, on the CPU. Then occurrences drawn from it ask for
-their ten nearest, by the graph and, for comparison, by looking at every vector in it. --write
+The bundled model indexes the text on the CPU. Then a sample of its occurrences is queried for the
+ten nearest neighbours, by the graph and by brute force, which compares with every vector. --write
 stores the table as benchmarks/results/index.md.
 """
 
@@ -29,7 +29,7 @@ K = 10
 
 
 def main() -> None:
-    """Index, ask, print, and store if asked to."""
+    """Build, query, print the table, and store it with --write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("text", nargs="+", type=Path)
     parser.add_argument("--queries", type=int, default=200)
@@ -51,14 +51,14 @@ def main() -> None:
         "",
         "| | |",
         "|---|---|",
-        f"| making the index, a million tokens | {1e6 * cpu / n_tokens:,.0f} CPU seconds, "
+        f"| time to build the index, per million tokens | {1e6 * cpu / n_tokens:,.0f} CPU seconds, "
         f"{1e6 * wall / n_tokens / 60:.1f} minutes |",
-        f"| of that, reading and embedding | {made.model_seconds / wall:.0%} |",
-        f"| the {K} nearest by the graph, median of {len(by_graph)} | "
+        f"| share of reading and embedding | {made.model_seconds / wall:.0%} |",
+        f"| the {K} nearest neighbours by the graph, median of {len(by_graph)} | "
         f"{1e3 * statistics.median(by_graph):.1f} ms |",
-        f"| by looking at every vector | {1e3 * statistics.median(by_all):.1f} ms |",
+        f"| by comparing with every vector | {1e3 * statistics.median(by_all):.1f} ms |",
         f"| share of the true {K} that the graph finds | {right:.1%} |",
-        f"| a whole question, model and static neighbours included | "
+        f"| a complete query, with the model and static neighbours | "
         f"{1e3 * statistics.median(whole):.1f} ms |",
     ]
     text = "\n".join(lines) + "\n"
@@ -70,7 +70,7 @@ def main() -> None:
 def ask(
     index: Index, elmo: Elmo, n_queries: int
 ) -> tuple[list[float], list[float], list[float], float]:
-    """Seconds by the graph, by looking at everything and as a whole; share found by the graph."""
+    """Return seconds by graph, by brute force and of complete queries; and the graph's recall."""
     n_queries = min(n_queries, len(index.vectors))
     rows = np.random.default_rng(0).choice(len(index.vectors), n_queries, replace=False)
     by_graph: list[float] = []
@@ -83,9 +83,9 @@ def ask(
         tokens = index.sentence(number)
         vector = np.asarray(index.vectors[row], np.float32)
         times = [time.perf_counter()]
-        quick = index.search(vector, K, but=tokens)
+        quick = index.search(vector, K, exclude=tokens)
         times.append(time.perf_counter())
-        exact = index.search(vector, K, but=tokens, brute=True)
+        exact = index.search(vector, K, exclude=tokens, brute=True)
         times.append(time.perf_counter())
         folded = [token.casefold() for token in tokens[: position + 1]]
         which = folded.count(folded[-1])

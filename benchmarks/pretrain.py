@@ -1,11 +1,11 @@
-"""How fast ElmoKit trains, and where the time goes.
+"""Speed of pretraining, and how the time is spent.
 
     python benchmarks/pretrain.py TEXT [--sizes small medium original] [--minutes 2] [--tokens N]
                                   [--optimizer NAME] [--write]
 
-TEXT is files or folders as for ``elmokit pretrain``. Each size is trained for some minutes with its
-default settings, or N tokens a step and another optimizer: published clipping, character CNN
-included, sampled softmax, both directions, every position counted once. --write stores the table
+TEXT is files or folders, as for ``elmokit pretrain``. Each size is trained for some minutes with
+its default settings, except for N tokens per step and the optimizer: published clipping, character
+CNN included, sampled softmax, both directions, each position counted once. --write stores the table
 as benchmarks/results/pretrain.md.
 """
 
@@ -23,20 +23,22 @@ import torch
 from cpu import HERE, processor, versions
 
 from elmokit.pretrain.data.prepare import TextOptions, prepare
-from elmokit.pretrain.recipe import BatchSettings, OptimizerSettings, Recipe
+from elmokit.pretrain.recipe import Recipe
+from elmokit.pretrain.recipe_sections import BatchSettings, OptimizerSettings
 from elmokit.pretrain.run.folder import RunFolder
+from elmokit.pretrain.run.paths import RunPaths
 from elmokit.pretrain.start import pretrain
 
 PARTS = ("data", "token encoder", "context", "softmax", "optimizer")
 
 
 def main() -> None:
-    """Train, print, and store if asked to."""
+    """Train, print the table, and store it with --write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("text", nargs="+", type=Path)
     parser.add_argument("--sizes", nargs="+", default=["small", "medium", "original"])
     parser.add_argument("--minutes", type=float, default=2.0)
-    parser.add_argument("--tokens", type=int, help="tokens of a batch; the default if left out")
+    parser.add_argument("--tokens", type=int, help="tokens per step")
     parser.add_argument("--optimizer", default=OptimizerSettings.name, help="muon or adamw")
     parser.add_argument("--write", action="store_true", help="store the table")
     arguments = parser.parse_args()
@@ -52,7 +54,7 @@ def main() -> None:
             f"{versions()}, one {where}, {os.cpu_count()} processors, "
             f"{datetime.date.today()}. {corpus.n_tokens:,} tokens, prepared at "
             f"{corpus.n_tokens / seconds:,.0f} tokens/s. "
-            f"{arguments.tokens or BatchSettings.tokens:,} tokens a step, {arguments.optimizer}, "
+            f"{arguments.tokens or BatchSettings.tokens:,} tokens per step, {arguments.optimizer}, "
             f"{arguments.minutes:g} minutes each.",
             "",
             "| | tokens/s | " + " | ".join(PARTS) + " |",
@@ -67,7 +69,8 @@ def main() -> None:
             }
             if arguments.tokens:
                 values["batch"] = {"tokens": arguments.tokens}
-            pretrain(arguments.text, [valid], out, Recipe.from_dict(values), data=data)
+            paths = RunPaths(arguments.text, [valid], out, data)
+            pretrain(Recipe.from_dict(values), paths, say=print)
             lines.append(row(size, out))
             print("\n".join(lines), flush=True)
     if arguments.write:
@@ -75,7 +78,7 @@ def main() -> None:
 
 
 def row(size: str, out: Path) -> str:
-    """Speed over the whole run but its first report, and shares of the time."""
+    """Return speed (without the first report) and shares of the time."""
     reports = [r for r in RunFolder(out).reports() if r["kind"] == "training"]
     first, last = reports[0], reports[-1]
     speed = (last["tokens"] - first["tokens"]) / max(1e-9, last["seconds"] - first["seconds"])

@@ -1,9 +1,10 @@
-"""Ways to find a word's sense from the same vectors: which hints help.
+"""Which hints help word sense disambiguation, given the same vectors.
 
     python benchmarks/senses.py SENSES DATA… --wordnet DIR [--model MODEL] [--write]
 
-SENSES is what ``elmokit wsd train --occurrences`` wrote; DATA are files NAME.data.xml of Raganato
-et al. (2017), their keys beside them. --write stores the table as benchmarks/results/senses.md.
+SENSES is the output of ``elmokit wsd train --occurrences``. DATA are files NAME.data.xml of
+Raganato et al. (2017) with NAME.gold.key.txt next to them. --write stores the table as
+benchmarks/results/senses.md.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from elmokit.analysis.senses.wordnet import WordNet
 from elmokit.formats import DEFAULT_MODEL
 
 WAYS = {
-    "nearest averages, the word's and around it": Combination(k=0, average=1.0, gloss=0.0),
+    "nearest averages, of the word and of its context": Combination(k=0, average=1.0, gloss=0.0),
     "nearest occurrence": Combination(k=1, average=0.0, gloss=0.0),
-    "5 nearest, votes alike": Combination(k=5, sharpness=0.0, average=0.0, gloss=0.0),
-    "10 nearest, votes alike": Combination(k=10, sharpness=0.0, average=0.0, gloss=0.0),
-    "20 nearest, votes alike": Combination(k=20, sharpness=0.0, average=0.0, gloss=0.0),
-    "10 nearest, the nearer the more": Combination(average=0.0, gloss=0.0),
-    "and the averages": Combination(gloss=0.0),
-    "averages and gloss, no votes": Combination(k=0),
-    "all together, as `elmokit wsd` does": Combination(),
+    "5 nearest occurrences, equal votes": Combination(k=5, sharpness=0.0, average=0.0, gloss=0.0),
+    "10 nearest occurrences, equal votes": Combination(k=10, sharpness=0.0, average=0.0, gloss=0.0),
+    "20 nearest occurrences, equal votes": Combination(k=20, sharpness=0.0, average=0.0, gloss=0.0),
+    "10 nearest occurrences, votes weighted by similarity": Combination(average=0.0, gloss=0.0),
+    "the same, plus averages": Combination(gloss=0.0),
+    "averages and glosses, no votes": Combination(k=0),
+    "all combined, as in `elmokit wsd`": Combination(),
 }
 
 
 def main() -> None:
-    """Score every way on every text, print, and store if asked to."""
+    """Score every combination on every text, print the table, and store it with --write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("senses", type=Path)
     parser.add_argument("data", nargs="+", type=Path)
@@ -48,13 +49,13 @@ def main() -> None:
     vectors = SenseVectors.load(arguments.senses)
     vectors.check(elmo)
     if vectors.occurrences is None:
-        parser.error(f"{arguments.senses} has no occurrences; elmokit wsd train --occurrences")
+        parser.error(f"{arguments.senses} has no occurrences; run elmokit wsd train --occurrences")
     names = [path.name.removesuffix(".data.xml") for path in arguments.data]
     scores = [score(elmo, vectors, wordnet, path) for path in arguments.data]
     lines = [
         f"ElmoKit {elmokit.__version__}, {Path(arguments.model).name}, {datetime.date.today()}. "
-        "F1, top layer alone, votes by what is around the word, the first sense where none was "
-        "seen.",
+        "F1. Averages are of the top layer alone, votes of the vectors around the word; the first "
+        "sense is the fallback.",
         "",
         "| | " + " | ".join(names) + " |",
         "|---|" + "---|" * len(names),
@@ -70,7 +71,7 @@ def main() -> None:
 
 
 def score(elmo: Elmo, vectors: SenseVectors, wordnet: WordNet, data: Path) -> list[float]:
-    """F1 of each way on a text."""
+    """Return the F1 of each combination on a text."""
     name = data.name.removesuffix(".data.xml")
     sentences = read_raganato(data, data.with_name(f"{name}.gold.key.txt"))
     asked = [t for s in sentences for t in s.targets if t.keys]

@@ -1,11 +1,11 @@
-"""Shapes and settings of a model, trained for the same time.
+"""Model shapes and training settings, compared at equal training time.
 
     python benchmarks/shapes.py TEXT... --valid TEXT [--seconds 60] [--groups shapes …]
                                 [--data DIR] [--out DIR] [--write]
 
-Each case is one recipe, BASE, with some settings changed. Perplexity is that of the validation
-text, each sentence alone, by the whole softmax, a few times on the way. Training time is the same
-for all, evaluations not counted; --write stores table, curves and picture under benchmarks/results.
+Each case is the recipe BASE with some settings changed. Perplexity is measured a few times during
+training, on the validation text, each sentence alone, with the full softmax. All cases have the
+same training time, without evaluations. --write stores table, curves and picture.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from cpu import HERE, processor, versions
 from elmokit.errors import ElmoKitError
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.run.folder import RunFolder
+from elmokit.pretrain.run.paths import RunPaths
 from elmokit.pretrain.start import pretrain
 
 BASE: dict[str, Any] = {
@@ -40,7 +41,7 @@ BASE: dict[str, Any] = {
     "optimizer": {"name": "adamw", "learning_rate": 0.003, "warmup": 200},
     "training": {"dropout": 0.05, "evaluate_every": 0.2, "save_every": 1e6},
 }
-"""What every case has in common but for what it changes."""
+"""The settings of every case, before its changes."""
 
 GROUPS: dict[str, dict[str, dict[str, Any]]] = {
     "shapes": {
@@ -89,7 +90,7 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Train every case, print the tables, and store them if asked to."""
+    """Train every case, print the tables, and store them with --write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("text", nargs="+", type=Path)
     parser.add_argument("--valid", nargs="+", type=Path, required=True)
@@ -104,14 +105,14 @@ def main() -> None:
     where = torch.cuda.get_device_name() if torch.cuda.is_available() else processor()
     about = f"{versions()}, one {where}, {datetime.date.today()}"
     base = None
-    train(arguments, {}, 3.0, arguments.out / "first")  # what compiles takes no one's time
+    train(arguments, {}, 3.0, arguments.out / "first")  # compiles kernels before timing
     for group in arguments.groups:
         cases: dict[str, Any] = {}
         for name, changes in GROUPS[group].items():
             out = arguments.out / f"{list(GROUPS).index(group)}-{len(cases)}"
             if changes:
                 cases[name] = train(arguments, changes, arguments.seconds, out)
-            else:  # the same in every group
+            else:  # the same case occurs in every group
                 base = base or train(arguments, changes, arguments.seconds, out)
                 cases[name] = base
             print(name, cases[name], flush=True)
@@ -121,19 +122,19 @@ def main() -> None:
             results.write_text(json.dumps(found, indent=1) + "\n")
             text = "\n".join(table(name, result) for name, result in found.items())
             results.with_suffix(".md").write_text(text, encoding="utf-8")
-            draw(found, results.with_suffix(".svg"))
+            draw(found, Path(__file__).parents[1] / "docs/pictures/shapes.svg")
 
 
 def train(
     arguments: argparse.Namespace, changes: dict[str, Any], seconds: float, out: Path
 ) -> dict[str, Any]:
-    """One case: what came of it, or why nothing did."""
+    """Train one case; return its results, or why it failed."""
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     recipe = Recipe.from_dict(BASE).changed(changes)
     recipe = recipe.changed({"training": {"minutes": seconds / 60}})
     try:
-        pretrain(arguments.text, arguments.valid, out, recipe, data=arguments.data, say=quiet)
+        pretrain(recipe, RunPaths(arguments.text, arguments.valid, out, arguments.data), say=quiet)
     except ElmoKitError as error:
         return {"failed": str(error)}
     reports = RunFolder(out).reports()
@@ -150,12 +151,12 @@ def train(
 
 
 def quiet(line: str) -> None:
-    """Progress, apart from the tables."""
+    """Print progress to standard error, apart from the tables."""
     print(line, file=sys.stderr, flush=True)
 
 
 def table(group: str, result: dict[str, Any]) -> str:
-    """A group of cases, in Markdown."""
+    """Return a group of cases as a Markdown table."""
     lines = [
         f"**{group}**: {result['seconds']:g} seconds of training each. {result['about']}.",
         "",
@@ -174,7 +175,7 @@ def table(group: str, result: dict[str, Any]) -> str:
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """Perplexity over training time, a panel a group."""
+    """Draw perplexity over training time, one panel per group."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -196,11 +197,12 @@ def draw(found: dict[str, Any], path: Path) -> None:
                 seconds, perplexities = zip(*case["curve"], strict=True)
                 axes.plot(seconds, perplexities, label=name, color=COLOURS[k], marker=MARKERS[k])
         axes.set_yscale("log")
+        axes.margins(y=0.25)  # room for the legend above the curves
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.yaxis.set_minor_locator(NullLocator())
         axes.set_title(group)
-        axes.set_xlabel("seconds of training")
+        axes.set_xlabel("training time (s)")
         axes.set_ylabel("perplexity")
         axes.legend(fontsize=6)
     figure.savefig(path, metadata={"Date": None})

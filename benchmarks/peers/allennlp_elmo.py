@@ -1,10 +1,10 @@
-"""AllenNLP's ELMo on given files; run by the benchmarks with AllenNLP's own Python.
+"""Speed of AllenNLP's ELMo; the benchmarks run this with the Python of AllenNLP.
 
     python allennlp_elmo.py JOB.json
 
-The job names options, weights, sentences, device, threads, batch sizes and cases; the result is
-printed as JSON, and the layers of the first batch are stored for comparison. Nothing of ElmoKit is
-imported.
+The job names options, weights, sentences, device, threads, batch sizes and cases. The script prints
+the result as JSON and stores the layers of the first batch for comparison. It does not import
+ElmoKit.
 """
 
 import json
@@ -20,7 +20,7 @@ from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids  # noqa: E402
 
 
 def embed(model, batches, cached_ids=None):
-    """All layers of all batches, as numpy arrays, as ElmoEmbedder gave them."""
+    """Return all layers of all batches as numpy arrays, as ElmoEmbedder does."""
     results = []
     with torch.no_grad():
         for batch in batches:
@@ -38,7 +38,7 @@ def embed(model, batches, cached_ids=None):
 
 
 def best_of_three(run):
-    """[CPU time, wall time] of the fastest of three rounds."""
+    """Return [CPU time, wall time] of the fastest of three rounds."""
     times = []
     for _ in range(3):
         cpu, wall = time.process_time(), time.perf_counter()
@@ -48,12 +48,12 @@ def best_of_three(run):
 
 
 def on_cpu(job, found):
-    """Cases on a CPU."""
+    """Measure the cases on a CPU."""
     torch.set_num_threads(job["threads"])
     sentences = job["sentences"]
     batches = [sentences[i : i + 64] for i in range(0, len(sentences), 64)]
     model = _ElmoBiLm(job["options"], job["weights"]).eval()
-    first = embed(model, batches[:1])  # from a zero state, as nothing was carried yet
+    first = embed(model, batches[:1])  # from a zero state: nothing has been carried yet
     np.savez(job["store"], *first)
     if "as run" in job["cases"]:
         found["as run"] = best_of_three(lambda: embed(model, batches))
@@ -68,19 +68,19 @@ def on_cpu(job, found):
         vocabulary = ["@@PADDING@@", *sorted({w for s in sentences for w in s})]
         model = _ElmoBiLm(job["options"], job["weights"], vocab_to_cache=vocabulary).eval()
         ids = {w: i for i, w in enumerate(vocabulary)}
-        model._token_embedder = None  # so that a word not in the cache would be an error
+        model._token_embedder = None  # makes a word that is not cached an error
         embed(model, batches[:1], ids)
         found["cached"] = best_of_three(lambda: embed(model, batches, ids))
 
 
 def on_gpu(job, found):
-    """Tokens a second to layers on the device, by batch size: from strings, and from ids ready."""
+    """Measure tokens per second by batch size, from strings and from precomputed ids."""
     sentences = job["sentences"]
     model = _ElmoBiLm(job["options"], job["weights"]).eval().cuda()
-    torch.backends.cudnn.allow_tf32 = False  # its vectors as they should be, for comparison
+    torch.backends.cudnn.allow_tf32 = False  # exact vectors, for comparison
     with torch.no_grad():
         out = model(batch_to_ids(sentences[: job["compared"]]).cuda())
-    torch.backends.cudnn.allow_tf32 = True  # and its speed as people have it
+    torch.backends.cudnn.allow_tf32 = True  # default settings, for speed
     stacked = torch.stack(out["activations"], 1).cpu().numpy()
     first = sentences[: job["compared"]]
     np.savez(job["store"], *[stacked[i, :, 1 : len(s) + 1] for i, s in enumerate(first)])
@@ -105,7 +105,7 @@ def on_gpu(job, found):
         found[f"ids {size}"] = n_tokens / best_of_three(from_ids)[1]
         if size == job["batches"][0]:
             found[f"strings {size}"] = n_tokens / best_of_three(from_strings)[1]
-    # the largest batch again, each word's vector made beforehand
+    # the largest batch again, with cached word vectors
     vocabulary = ["@@PADDING@@", *sorted({w for batch in batches for s in batch for w in s})]
     model = _ElmoBiLm(job["options"], job["weights"], vocab_to_cache=vocabulary).eval().cuda()
     number = {w: i for i, w in enumerate(vocabulary)}
@@ -127,7 +127,7 @@ def on_gpu(job, found):
 
 
 def main():
-    """Run every case of the job."""
+    """Measure every case of the job."""
     with open(sys.argv[1]) as file:
         job = json.load(file)
     found = {"tokens": sum(map(len, job["sentences"]))}

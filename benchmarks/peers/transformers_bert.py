@@ -1,9 +1,10 @@
-"""BERT-base and MiniLM-L6 of random weights; run by the benchmarks with transformers' Python.
+"""Speed of BERT-base and MiniLM-L6; the benchmarks run this with the Python of transformers.
 
     python transformers_bert.py JOB.json
 
-One subword a word, the fewest there can be, which favours them. Sentences are sorted by length, all
-of them, and batches taken evenly from the whole; the best of three rounds counts.
+Weights are random. Each word counts as one subword, the fewest possible, which favours these
+models. All sentences are sorted by length and batches are taken evenly from them; the best of three
+rounds counts.
 """
 
 import json
@@ -23,7 +24,7 @@ SIZES = {
 
 
 def main():
-    """Print words a second of wall time for both sizes."""
+    """Print the words per second of wall time for both models."""
     with open(sys.argv[1]) as file:
         job = json.load(file)
     device = job["device"]
