@@ -1,5 +1,15 @@
-# make demo | test | lint | bench: each sets up its own virtual environment on first use.
-# PYTHON chooses the interpreter; PIP_ARGS reaches every pip install, for instance
+# make demo      a short tour of the bundled model
+# make test      all tests
+# make lint      linter, formatter check, type checker
+# make format    format the code
+# make bench     speed on a CPU, compared with AllenNLP and BERT if they are set up
+# make docs      build the documentation site into site/
+# make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
+# make test-isa  numerical tests on other code paths of the processor
+# make clean     remove everything these create
+#
+# Each sets up what it needs in a virtual environment on first use. Variables:
+# PYTHON chooses the interpreter. PIP_ARGS is passed to every pip install; for instance
 #   make demo PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
 # takes PyTorch's much smaller build for machines without a GPU.
 
@@ -8,14 +18,15 @@ PIP_ARGS ?=
 VENV ?= .venv
 TEST_PROCESSES ?= 2
 BIN := $(VENV)/bin
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
+PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
+PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench docs dist test-isa clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
 
-# several processes of one thread each: most tests are too small for two threads
+# several processes with one thread each: most tests are too small for two threads
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
@@ -31,8 +42,23 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/cpu.py
 
+docs: $(VENV)/.docs
+	$(BIN)/python docs/make_pages.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+dist: $(VENV)/.dist
+	rm -rf build dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tests/try_wheel.py dist/*.whl -- $(PIP_OPTIONS)
+
+test-isa: $(VENV)/.dev
+	$(BIN)/python tests/isa.py
+
 clean:
-	rm -rf $(VENV) build *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site demo *.egg-info src/*.egg-info \
+	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch first and by its pinned version: a later line must never bring another one
 $(VENV)/.base: pyproject.toml constraints.txt
@@ -44,4 +70,12 @@ $(VENV)/.base: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[dev]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	$(PIP_INSTALL) -e ".[docs]"
+	touch $@
+
+$(VENV)/.dist: $(VENV)/.base
+	$(PIP_INSTALL) -e ".[dist]"
 	touch $@
