@@ -1,0 +1,139 @@
+"""Every Python and bash block of the READMEs and the documentation runs, and prints what it shows.
+
+Blocks marked ``console`` or ``text`` are not run: they install something, or need data or hours.
+"""
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from helpers.docs import PAGES, READMES, ROOT, bare_code, blocks, read, translation
+from helpers.models import many_langs_folder
+from helpers.pictures import n_colours
+from helpers.tagged import write_tagged
+
+# a translation is run only if its code is not that of the English page
+PAIRS = [(page, translation(page)) for page in PAGES if translation(page)]
+SAME = [chinese for english, chinese in PAIRS if bare_code(english) == bare_code(chinese)]
+WITH_CODE = [page for page in PAGES if bare_code(page) and page not in SAME]
+TEXT = [
+    "The actors rehearsed a new play for the theatre .",
+    "He made a great play in the second quarter .",
+    "The children play in the garden near the bank of the river .",
+    "She opened an account at the bank .",
+    "The plane landed on the river .",
+    "They play football on the bank .",
+]
+WRITTEN = {
+    "README.md": ["vectors.hdf5", "my-published-elmo/softmax.hdf5"],
+    "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
+    "docs/migration.md": ["vectors.hdf5"],
+    "docs/train.md": ["my-run/best/model.safetensors", "small-copy/model.safetensors"],
+    "docs/tutorial.md": ["surprise.html", "my-index/config.json"],
+}
+DRAWN = {"docs/tutorial.md": ["banks", "play", "play-theatre", "pos", "geometry", "change"]}
+
+
+@pytest.fixture
+def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch):
+    """The files the pages speak of."""
+    shutil.copytree(tiny_folder, tmp_path / "my-elmo")
+    shutil.copytree(lm_folder, tmp_path / "my-elmo-with-softmax")
+    many_langs_folder(tmp_path / "zhs.model")
+    with zipfile.ZipFile(tmp_path / "elmo.zip", "w") as archive:
+        archive.write(tiny_folder / "options.json", "options.json")
+        archive.write(tiny_folder / "weights.hdf5", "model.hdf5")
+    for name in ("options.json", "weights.hdf5"):
+        shutil.copy(tiny_folder / name, tmp_path)
+    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    training = "The cat sat. The dog ran to the cat and the bank. He saw a play.\n" * 80
+    texts = {
+        "corpus.txt": "The first line\n\nThe third line\n",
+        "my-valid.txt": "The dog sat. The cat ran to the dog.\n" * 20,
+        "my-text/part-1.txt": training,
+        "my-text.txt": "\n".join(TEXT * 25),
+        "old.txt": "\n".join(TEXT[:4] * 3),
+        "new.txt": "\n".join(TEXT[2:] * 4),
+        "my-examples.tsv": "".join(
+            f"{'theatre' if 'new' in line else 'game'}\t{line}\n" for line in TEXT[:3]
+        ),
+    }
+    (tmp_path / "my-text").mkdir()
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for number, name in enumerate(("train", "dev")):
+        write_tagged(tmp_path / f"{name}.conllu", 20, number)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# Python warns of forking while threads run, as DataLoader does
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_code_runs(page, workplace, cli):
+    names = {"__name__": "page"}
+    for block in blocks(page, "python", "bash"):
+        if block.language == "python":
+            printed = run_python(block, names, page)
+        else:
+            printed = "".join(run_command(line, cli) for line in commands(block.code))
+        if block.output is not None:
+            assert printed.split() == block.output.split(), f"{page}:{block.line}"
+    english = page.replace(".zh-CN.md", ".md").replace(".zh.md", ".md")
+    for name in WRITTEN.get(english, []):
+        assert (workplace / name).is_file(), name
+    for name in DRAWN.get(english, []):
+        assert n_colours(workplace / f"{name}.png") > 20, name
+
+
+def run_python(block, names, page):
+    """Run a block after those before it; what it printed."""
+    code = "\n" * (block.line - 1) + block.code  # so that a traceback names the page's line
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(code, ROOT / page, "exec"), names)
+    return printed.getvalue()
+
+
+def commands(code):
+    """The command lines of a bash block."""
+    lines = code.replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.strip() not in ("", "elmokit demo")]  # has its own test
+
+
+def run_command(line, cli):
+    """Run a command line; what it printed."""
+    words = shlex.split(line, comments=True)
+    if words[0] == "elmokit" and not set(words) & {"<", ">", "|", "&&"}:
+        done = cli(*words[1:])  # in this process, which is faster
+    else:
+        line = re.sub(r"(^|\| )elmokit ", rf"\1{sys.executable} -m elmokit ", line)
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert done.returncode == 0, (line, done.stderr)
+    assert done.stderr == "", line
+    return done.stdout
+
+
+@pytest.mark.parametrize(("english", "chinese"), PAIRS)
+def test_both_languages_have_as_much_code(english, chinese):
+    assert len(bare_code(english)) == len(bare_code(chinese))
+
+
+def test_only_known_kinds_of_blocks():
+    for page in PAGES:
+        languages = set(
+            re.findall(r"^```(\w*)\n(?:.*?)^```$", read(page), re.MULTILINE | re.DOTALL)
+        )
+        assert languages <= {"python", "bash", "console", "text"}, page
+
+
+def test_readmes_show_python_and_commands():
+    for readme in READMES:
+        assert blocks(readme, "python")[0].output
+        assert len(blocks(readme, "bash")) >= 2
