@@ -50,6 +50,12 @@ def lm_folder(tmp_path_factory) -> Path:
     return write_published(tmp_path_factory.mktemp("lm"), TINY, seed=1, vocabulary=VOCABULARY)
 
 
+@pytest.fixture
+def lm(lm_folder) -> Elmo:
+    """A tiny model with a softmax."""
+    return Elmo.load(lm_folder, device="cpu")
+
+
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
     """The folder of published models and expected vectors, which is not in the repository."""

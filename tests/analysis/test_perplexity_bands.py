@@ -5,23 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from elmokit import Elmo
 from elmokit.analysis.perplexity_bands import banded_perplexity, perplexity_of_text
 from elmokit.analysis.reports.perplexity_bands_report import bands_report
 from elmokit.text.vocabulary import Vocabulary
+from helpers.models import SCORED_SENTENCES as SENTENCES
 from helpers.pictures import n_colours
-
-SENTENCES = [
-    ["the", "cat", "sat", "."],
-    ["zebra"],
-    ["a", "mat"] * 30,
-    ["on", "the", "<UNK>", "mat", "."],
-]
-
-
-@pytest.fixture
-def lm(lm_folder):
-    return Elmo.load(lm_folder, device="cpu")
 
 
 def test_sums(lm, monkeypatch):

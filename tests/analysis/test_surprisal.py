@@ -8,15 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from elmokit import Elmo
 from elmokit.analysis.reports.surprisal_report import surprisal_report
 from elmokit.analysis.surprisal import surprisal
 from helpers.pictures import n_colours
-
-
-@pytest.fixture
-def lm(lm_folder):
-    return Elmo.load(lm_folder, device="cpu")
 
 
 def test_bits(lm):

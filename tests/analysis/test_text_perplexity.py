@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from elmokit import Elmo, Perplexity
+from elmokit import Perplexity
 from elmokit.analysis.text_perplexity import perplexity_of_files, reads_tokenized, score_files
 from elmokit.errors import InputError, UnsupportedModelError
 from elmokit.inference.perplexity import mean_perplexities
@@ -13,11 +13,6 @@ from elmokit.io.progress import DelayedProgress
 from helpers.pretraining import recipe, run
 
 LINES = ["the cat sat .", "a zebra", "on the mat . the cat sat on a mat"]
-
-
-@pytest.fixture
-def lm(lm_folder):
-    return Elmo.load(lm_folder, device="cpu")
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_code_runs(page, workplace, cli):
 
 def run_python(block, names, page):
     """Run a block after those before it; what it printed."""
-    code = "\n" * (block.line - 1) + block.code  # so that a traceback names the page's line
+    code = "\n" * (block.line - 1) + block.code  # a traceback names the page's line
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(code, ROOT / page, "exec"), names)
     return printed.getvalue()

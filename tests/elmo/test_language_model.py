@@ -18,11 +18,6 @@ TEXTS = ["the cat sat on the mat .", "a zebra sat", "", "cat"]
 
 
 @pytest.fixture
-def lm(lm_folder):
-    return Elmo.load(lm_folder, device="cpu")
-
-
-@pytest.fixture
 def log_probabilities(lm_folder):
     """A function from tokens to log-probabilities (T + 2, V), forward and backward."""
     reference = Reference.open(TINY, lm_folder / "weights.hdf5")

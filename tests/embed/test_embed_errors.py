@@ -33,7 +33,7 @@ def test_disk_full(cli, tiny, tiny_folder, tmp_path, name, share):
 
 
 def test_disk_full_while_writing_parquet(cli, tiny_folder, tmp_path, monkeypatch):
-    """Parquet packs, so that its file is never larger than the vectors were."""
+    """Parquet compresses: its file is never larger than the vectors were."""
     parquet = pytest.importorskip("pyarrow.parquet")
     corpus, out = tmp_path / "corpus.txt", tmp_path / "out.parquet"
     corpus.write_text("some words")

@@ -229,7 +229,7 @@ def test_ctrl_c(tiny_folder, tmp_path):
 def test_invalid_utf8_loses_nothing(cli, monkeypatch, tiny, tiny_folder, tmp_path):
     corpus, out = tmp_path / "corpus.txt", tmp_path / "out.hdf5"
     corpus.write_bytes(b"fine\ncaf\xe9\n")
-    with monkeypatch.context() as context:  # a line at a time, so that the first one is kept
+    with monkeypatch.context() as context:  # a line at a time; the first one is kept
         context.setattr("elmokit.inference.vectors._CPU_WINDOW_BYTES", 1)
         assert cli("embed", corpus, out, "-m", tiny_folder).returncode == 2
     assert "was stopped" in cli("embed", corpus, out, "-m", tiny_folder).stderr

@@ -39,6 +39,15 @@ SENTENCES = [
 ]
 
 
+SCORED_SENTENCES = [
+    ["the", "cat", "sat", "."],
+    ["zebra"],
+    ["a", "mat"] * 30,
+    ["on", "the", "<UNK>", "mat", "."],
+]
+"""Sentences for a model with VOCABULARY: known and unknown words, short and long."""
+
+
 def write_published(folder: Path, options: dict, seed: int = 0, vocabulary: list | None = None):
     """Write options.json and weights.hdf5 with random weights that make both clips active.
 

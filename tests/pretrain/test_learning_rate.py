@@ -41,7 +41,7 @@ def test_the_rate_of_a_run_with_a_time_limit(text, tmp_path, monkeypatch):
         totals.append(n_steps)
         return real(step, n_steps, *rest)
 
-    # a clock that advances by 50 ms at each look, so that every step takes 50 ms
+    # a clock that advances by 50 ms at each look: every step takes 50 ms
     clock = SimpleNamespace(perf_counter=lambda: 0.05 * next(ticks))
     monkeypatch.setattr(train, "time", clock)
     monkeypatch.setattr(train, "rate_at", rate_at)

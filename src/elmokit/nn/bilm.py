@@ -53,12 +53,11 @@ class LSTMContext:
 
     def zero_state(self, n: int) -> BiLMState:
         """See :class:`~elmokit.nn.context.Context`."""
-        by_direction = [[lstm.zero_state(n) for lstm in stack] for stack in self._lstms()]
-        layers = zip(*by_direction, strict=True)
+        shape = len(self._stacks), n
         return BiLMState(
             [
-                (torch.stack([h for h, _ in some]), torch.stack([c for _, c in some]))
-                for some in layers
+                (m.bias.new_zeros(*shape, m.output_dim), m.bias.new_zeros(*shape, m.cell_dim))
+                for m in self._lstms()[0]
             ]
         )
 

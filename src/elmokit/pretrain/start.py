@@ -90,7 +90,7 @@ def pretrain(
                 if process.is_first:
                     folder.keep_recipe(recipe, start)
                 tell(f"resuming at step {trainer.progress.step:,}")
-            with Reporter(folder, tell, process.is_first) as reporter:
+            with closing(Reporter(folder, tell, process.is_first)) as reporter:
                 found = trainer.run(reporter)
         if found is None:
             tell(f"stopped and saved in {paths.out}; continue with resume=True")

@@ -5,21 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from elmokit import Elmo
 from elmokit.analysis.perplexity_bands import banded_perplexity
 from elmokit.analysis.reports.perplexity_bands_report import bands_report
-
-SENTENCES = [
-    ["the", "cat", "sat", "."],
-    ["zebra"],
-    ["a", "mat"] * 30,
-    ["on", "the", "<UNK>", "mat", "."],
-]
-
-
-@pytest.fixture
-def lm(lm_folder):
-    return Elmo.load(lm_folder, device="cpu")
+from helpers.models import SCORED_SENTENCES as SENTENCES
 
 
 def test_a_forward_model(lm, monkeypatch, tmp_path):

@@ -6,7 +6,6 @@ import contextlib
 import math
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from elmokit.errors import MissingExtraError
@@ -42,15 +41,8 @@ class Reporter:
 
             self._events = SummaryWriter(str(folder.path))
 
-    def __enter__(self) -> Reporter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Finish the events and draw the picture."""
         if self._events is not None:
             self._events.close()
         if self._writes:
