@@ -6,6 +6,7 @@
 # make docs      build the documentation site into site/
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
 # make test-isa  numerical tests on other code paths of the processor
+# make fuzz      damaged models, odd texts, wrong commands and killed jobs; about ten minutes
 # make clean     remove everything these create
 #
 # Each sets up what it needs in a virtual environment on first use. Variables:
@@ -21,7 +22,7 @@ BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench docs dist test-isa clean
+.PHONY: demo test lint format bench docs dist test-isa fuzz clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
@@ -55,6 +56,12 @@ dist: $(VENV)/.dist
 
 test-isa: $(VENV)/.dev
 	$(BIN)/python tests/isa.py
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python fuzz/loaders.py
+	$(BIN)/python fuzz/texts.py
+	$(BIN)/python fuzz/commands.py
+	$(BIN)/python fuzz/kills.py
 
 clean:
 	rm -rf $(VENV) build dist site demo *.egg-info src/*.egg-info \
