@@ -84,6 +84,7 @@ def run(name: str, case: Case, limits: Limits | None = None, default_seeds: str 
 def _run_all(
     name: str, case: Case, seeds: range, limits: Limits, n_processes: int
 ) -> list[Outcome]:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one busy thread per worker
     todo = iter(seeds)
     outcomes: list[Outcome] = []
     workers: list[_Worker] = []
@@ -155,9 +156,10 @@ class _Worker:
         return Outcome(self.seed, problem, failed=True)
 
     def end(self) -> None:
+        self.connection.close()  # a worker that waits for a seed ends by itself
+        self._process.join(0 if self.seed is not None else 5)
         self._process.kill()
         self._process.join()
-        self.connection.close()
 
 
 def _work(case: Case, limits: Limits, connection: Connection) -> None:

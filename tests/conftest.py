@@ -15,6 +15,7 @@ from helpers.reference import Reference
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 import pytest
+import torch
 from hypothesis import settings
 
 from elmokit import Elmo
@@ -79,9 +80,21 @@ def text(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def one_thread():
+    """One thread, as with OMP_NUM_THREADS=1; sums in several threads differ in the last bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield {**os.environ, "OMP_NUM_THREADS": "1"}
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def cli(capfd, monkeypatch):
     """Run the command line in this process, which is faster than starting a new one."""
     from elmokit.cli.main import main
+
+    # no line of progress on standard error, however slow the machine is
+    monkeypatch.setattr("elmokit.io.progress.LOG_EVERY_SECONDS", 3600)
 
     def run(*arguments) -> Finished:
         capfd.readouterr()

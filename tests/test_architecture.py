@@ -11,7 +11,7 @@ PACKAGE = ROOT / "src" / "elmokit"
 
 LAYERS = [
     {"errors", "_version"},
-    {"settings"},
+    {"settings", "arguments"},
     {"config", "devices"},
     {"io", "text"},
     {"kernels"},

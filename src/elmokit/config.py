@@ -6,14 +6,30 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from elmokit.errors import ConfigError
-from elmokit.settings import Mistakes, build, check_rules
+from elmokit.errors import ConfigError, shortened, shown
+from elmokit.settings import Mistakes, build, check_rules, check_types
 
 N_BYTE_CHARACTERS = 261
 """256 byte values, then sentence start and end, word start and end, and padding."""
 
 PUBLISHED_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 """(width, count) of each convolution in every model that AllenNLP published."""
+
+# Limits far beyond every trained model. Products of two widths stay within 64 bits, and a damaged
+# or malicious config is refused before anything is built.
+_WIDTH = 1 << 20
+_ROWS = 100_000_000  # of an embedding or a softmax
+_DEPTH = 1000
+_CHARACTERS = 10_000  # of a word
+_NUMBER = 1e30  # within float32
+
+
+_FROM_1 = "1 or more, up to {:,}"
+
+
+def _is_moderate(value: float) -> bool:
+    """Whether float32 can compute with a number; not if it is NaN."""
+    return abs(value) <= _NUMBER
 
 
 @dataclass(frozen=True)
@@ -40,29 +56,36 @@ class TokenEncoderConfig:
     """Number of words with an embedding of their own; 0 unless word_dim is set."""
 
     def __post_init__(self) -> None:
+        check_types("token_encoder", self)
         check_rules(
             "token_encoder",
             [
                 (bool(self.filters) or self.word_dim > 0, "filters", "one or more filters"),
                 (all(w > 0 and n > 0 for w, n in self.filters), "filters", "positive numbers"),
-                (self.n_highway >= 0, "n_highway", "0 or more"),
-                (self.character_dim > 0, "character_dim", "1 or more"),
-                (self.n_characters > 0, "n_characters", "1 or more"),
+                (
+                    len(self.filters) <= _DEPTH and self.n_filters <= _WIDTH,
+                    "filters",
+                    f"at most {_DEPTH:,} convolutions with {_WIDTH:,} filters in total",
+                ),
+                (0 <= self.n_highway <= _DEPTH, "n_highway", f"0 or more, up to {_DEPTH:,}"),
+                (1 <= self.character_dim <= _WIDTH, "character_dim", _FROM_1.format(_WIDTH)),
+                (1 <= self.n_characters <= _ROWS, "n_characters", _FROM_1.format(_ROWS)),
                 (
                     self.alphabet != "utf8" or self.n_characters == N_BYTE_CHARACTERS,
                     "n_characters",
                     f"{N_BYTE_CHARACTERS} with alphabet=utf8",
                 ),
                 (
-                    self.max_characters >= max(3, self.widest),
+                    max(3, self.widest) <= self.max_characters <= _CHARACTERS,
                     "max_characters",
-                    f"at least 3 and at least the widest filter ({self.widest})",
+                    f"at least 3, at least the widest filter ({shortened(str(self.widest))}) and "
+                    f"at most {_CHARACTERS:,}",
                 ),
-                (self.word_dim >= 0, "word_dim", "0 or more"),
+                (0 <= self.word_dim <= _WIDTH, "word_dim", f"0 or more, up to {_WIDTH:,}"),
                 (
-                    (self.n_words > 0) == (self.word_dim > 0),
+                    (self.n_words > 0) == (self.word_dim > 0) and 0 <= self.n_words <= _ROWS,
                     "n_words",
-                    "above 0 if and only if word_dim is",
+                    f"above 0 if and only if word_dim is, up to {_ROWS:,}",
                 ),
             ],
             self,
@@ -106,21 +129,27 @@ class ContextConfig:
     """Number of attention heads of a transformer."""
 
     def __post_init__(self) -> None:
+        check_types("context", self)
         clips = [c for c in (self.cell_clip, self.proj_clip) if c is not None]
         attends = self.kind == "transformer"
         check_rules(
             "context",
             [
-                (self.n_layers >= 1, "n_layers", "1 or more"),
-                (self.cell_dim >= 1, "cell_dim", "1 or more"),
-                (self.projection_dim >= 1, "projection_dim", "1 or more"),
-                (self.n_heads >= 1, "n_heads", "1 or more"),
+                (1 <= self.n_layers <= _DEPTH, "n_layers", _FROM_1.format(_DEPTH)),
+                (1 <= self.cell_dim <= _WIDTH, "cell_dim", _FROM_1.format(_WIDTH)),
+                (1 <= self.projection_dim <= _WIDTH, "projection_dim", _FROM_1.format(_WIDTH)),
+                (1 <= self.n_heads <= _WIDTH, "n_heads", _FROM_1.format(_WIDTH)),
                 (
                     not attends or self.projection_dim % (2 * max(1, self.n_heads)) == 0,
                     "projection_dim",
-                    f"a multiple of {2 * self.n_heads}, twice the number of heads",
+                    f"a multiple of {shortened(str(2 * self.n_heads))}, twice the number of heads",
                 ),
-                (all(c > 0 for c in clips), "cell_clip and proj_clip", "above 0, or null"),
+                (
+                    all(0 < c <= _NUMBER for c in clips),
+                    "cell_clip and proj_clip",
+                    f"above 0 and up to {_NUMBER}, or null",
+                ),
+                (_is_moderate(self.forget_bias), "forget_bias", f"within ±{_NUMBER}"),
             ],
             self,
         )
@@ -180,6 +209,17 @@ class MixConfig:
     gamma: float = 1.0
     """Scale of the mix."""
 
+    def __post_init__(self) -> None:
+        check_types("mix", self)
+        check_rules(
+            "mix",
+            [
+                (all(map(_is_moderate, self.weights or ())), "weights", f"within ±{_NUMBER}"),
+                (_is_moderate(self.gamma), "gamma", f"within ±{_NUMBER}"),
+            ],
+            self,
+        )
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -196,17 +236,23 @@ class ModelConfig:
     mix: MixConfig = field(default_factory=MixConfig)
 
     def __post_init__(self) -> None:
+        check_types("model", self)
         n_weights, n_layers = len(self.mix.weights or ()), self.n_layers
         check_rules(
             "model",
             [
-                (self.vocabulary_size >= 0, "vocabulary_size", "0 or more"),
+                (
+                    0 <= self.vocabulary_size <= _ROWS,
+                    "vocabulary_size",
+                    f"0 or more, up to {_ROWS:,}",
+                ),
                 (n_weights in (0, n_layers), "mix", f"{n_layers} weights, one per layer"),
                 (
                     list(self.softmax_cutoffs) == sorted(set(self.softmax_cutoffs))
-                    and all(0 < c < self.vocabulary_size - 1 for c in self.softmax_cutoffs),
+                    and all(0 < c < self.vocabulary_size - 1 for c in self.softmax_cutoffs)
+                    and len(self.softmax_cutoffs) <= _DEPTH,
                     "softmax_cutoffs",
-                    "increasing, and below vocabulary_size - 1",
+                    f"at most {_DEPTH:,}, increasing, and below vocabulary_size - 1",
                 ),
             ],
             self,
@@ -227,6 +273,8 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> ModelConfig:
         """The inverse of :meth:`to_dict`; a ConfigError lists all wrong names and types."""
+        if not isinstance(values, dict):
+            raise ConfigError(f"config must be an object, not {shown(values)}")
         parts: dict[str, Any] = {
             "token_encoder": TokenEncoderConfig,
             "context": ContextConfig,
@@ -249,7 +297,7 @@ _SIZES = {"small": (1024, 128, 1), "medium": (2048, 256, 1), "original": (4096, 
 def published_size(name: str) -> ModelConfig:
     """Return a size that AllenNLP published: small, medium or original (and the 5.5B model's)."""
     if name not in tuple(_SIZES):  # a tuple, because a value from a recipe may be unhashable
-        raise ConfigError(f"unknown size {name!r}; choose one of {', '.join(_SIZES)}")
+        raise ConfigError(f"unknown size {shown(name)}; choose one of {', '.join(_SIZES)}")
     cell_dim, projection_dim, n_highway = _SIZES[name]
     return ModelConfig(
         token_encoder=TokenEncoderConfig(n_highway=n_highway),

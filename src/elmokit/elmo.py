@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,24 +12,39 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from elmokit.arguments import (
+    each,
+    file_path,
+    flag,
+    instance,
+    number,
+    numbers,
+    one_of,
+    pair_of_numbers,
+    whole_number,
+    wrong,
+)
 from elmokit.config import MixConfig, ModelConfig, published_size
-from elmokit.devices import choose_device
-from elmokit.errors import ConfigError, InputError, UnsupportedModelError
+from elmokit.devices import check_memory, choose_device
+from elmokit.errors import ConfigError, InputError, ShapeError, UnsupportedModelError
 from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, native, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.formats.rounding import DTYPES
 from elmokit.inference.arrays import Array
 from elmokit.inference.batches import token_windows
 from elmokit.inference.engine import CARRIED_BATCH_SIZE, Engine
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.perplexity import Perplexity
-from elmokit.inference.pooling import check_pooling, pool, tokens_of_span
+from elmokit.inference.pooling import POOLINGS, pool, tokens_of_span
 from elmokit.inference.scoring import LanguageModel, Score
-from elmokit.inference.states import CarriedState, StartState, check_state
+from elmokit.inference.states import CarriedState, StartState, fitting_state
 from elmokit.inference.vectors import (
     VectorOptions,
     check_batch_size,
+    check_done,
     encode_batches,
     float_type,
+    resume_arrays,
     stream_arrays,
 )
 from elmokit.io.progress import DelayedProgress
@@ -37,7 +53,14 @@ from elmokit.nn.bilm import BiLM
 from elmokit.nn.context import BiLMState
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.softmax import make_softmax
-from elmokit.text.tokenizers import Tokenizer, get_tokenizer, tokenize_all, tokenize_each
+from elmokit.text.languages import LanguageCheck
+from elmokit.text.tokenizers import (
+    Tokenizer,
+    get_tokenizer,
+    tokenize_all,
+    tokenize_each,
+    tokenize_one,
+)
 from elmokit.text.vocabulary import Vocabulary
 
 Text = str | Sequence[str]
@@ -47,6 +70,7 @@ State = str | BiLMState | CarriedState
 
 # of a window of stream_scores: a CPU's softmax is slow, and small windows make progress visible
 _CPU_SCORED_TOKENS, _GPU_SCORED_TOKENS = 4096, 65_536
+_MOST_SEED = 2**63 - 1
 _WARM_UP = [["."]] * 8  # the state settles after a few repetitions of a sentence
 
 
@@ -77,10 +101,17 @@ class Elmo:
         cache_mb: int | None = None,
         quantize: str | None = None,
     ) -> None:
+        instance(checkpoint, "checkpoint", Checkpoint, "a Checkpoint")
+        device = choose_device(device)
+        if cache_mb is None:
+            cache_mb = 256 if device.type == "cpu" else 1024
+        cache_mb = whole_number(cache_mb, "cache_mb", 0)
         self.config = checkpoint.config
         self.format, self.source = checkpoint.format, checkpoint.source
         self.alphabet = checkpoint.alphabet()
-        self.tokenizer = get_tokenizer(tokenizer or checkpoint.config.tokenizer)
+        self.tokenizer = get_tokenizer(
+            checkpoint.config.tokenizer if tokenizer is None else tokenizer
+        )
         self._checkpoint = replace(checkpoint, tensors={})
         with torch.device("meta"):
             self.bilm = BiLM(self.config)
@@ -91,15 +122,14 @@ class Elmo:
         self.mix = ScalarMix(
             self.n_layers, self.config.mix.weights, self.config.mix.gamma, trainable=False
         )
-        device = choose_device(device)
-        if cache_mb is None:
-            cache_mb = 256 if device.type == "cpu" else 1024
         self._engine = Engine(self.bilm, self.alphabet, cache_mb << 20)
         self._lm: LanguageModel | None = None
         if softmax is not None:
             _fill(softmax, checkpoint.tensors, SOFTMAX)
             vocabulary = Vocabulary(checkpoint.vocabulary or [])
             self._lm = LanguageModel(self._engine, softmax, vocabulary)
+        words = checkpoint.vocabulary or checkpoint.words or checkpoint.characters
+        self._language = LanguageCheck(words)
         self.to(device)
         if quantize is not None:
             self._quantize(quantize)
@@ -136,6 +166,11 @@ class Elmo:
                 (GPU) is several times as fast, with a mean cosine similarity above 0.9999. Saved
                 weights stay exact.
         """
+        files = {"model": model, "options": options, "weights": weights, "softmax": softmax,
+                 "vocabulary": vocabulary}  # fmt: skip
+        for name, path in files.items():
+            if path is not None:
+                file_path(path, name)
         if options is not None or weights is not None:
             if model is not None or options is None or weights is None:
                 raise InputError("pass either model=, or both options= and weights=")
@@ -155,7 +190,10 @@ class Elmo:
             seed: The same seed gives the same weights.
             **keywords: tokenizer, device, cache_mb and quantize, as for :meth:`load`.
         """
-        config = published_size(config) if isinstance(config, str) else config
+        if isinstance(config, str):
+            config = published_size(config)
+        instance(config, "config", ModelConfig, "a ModelConfig or the name of a published size")
+        seed = whole_number(seed, "seed", 0, _MOST_SEED)
         if config.vocabulary_size or config.token_encoder.alphabet != "utf8":
             raise ConfigError("a random model reads UTF-8 and has no vocabulary")
         with torch.random.fork_rng(devices=[]):
@@ -206,7 +244,8 @@ class Elmo:
 
         On another type of device it computes in float32: each quantization is for one type only.
         """
-        if torch.device(device).type != self.device.type:
+        device = choose_device(device)
+        if device.type != self.device.type:
             self.bilm.precision = "float32"
         self.bilm.to(device)
         self.mix.to(device)
@@ -216,7 +255,7 @@ class Elmo:
 
     def tokenize(self, text: Text) -> list[str]:
         """The tokens of a text, as all methods see them; a list of tokens stays as it is."""
-        return self._tokens([text])[0]
+        return tokenize_one(self.tokenizer, text)
 
     @overload
     def encode(  # type: ignore[overload-overlap]  # a string is a sequence of strings too
@@ -267,7 +306,8 @@ class Elmo:
                 does.
             marks: Keep the vectors of the sentence marks, one before the first token and one after
                 the last.
-            progress: Show a progress bar in a terminal after two seconds.
+            progress: Show progress on standard error if the work takes long: a bar in a terminal
+                after two seconds, a line in a notebook, and a line every 30 seconds in a log.
 
         Returns:
             One array (T, D) per text, in order; (K, T, D) if several layers are chosen. An empty
@@ -275,10 +315,25 @@ class Elmo:
         """
         if isinstance(texts, str):
             return self.encode(
-                [texts], layers, dtype=dtype, state=state, marks=marks, progress=progress
+                [texts],
+                layers,
+                dtype=dtype,
+                batch_size=batch_size,
+                state=state,
+                marks=marks,
+                progress=progress,
             )[0]
-        sentences = self._tokens(texts)
+        flag(progress, "progress")
         options = self._options(layers, dtype, state, batch_size, marks)
+        sentences = self._tokens(texts)
+        n_tokens = sum(map(len, sentences)) + 2 * options.marks * len(sentences)
+        values = n_tokens * math.prod((*options.choice.layer_shape, self.dim))
+        check_memory(
+            values * options.dtype.itemsize,
+            torch.device("cpu"),
+            f"the vectors of {n_tokens:,} tokens",
+            "use stream(), or choose fewer layers",
+        )
         found: dict[int, Array] = {}
         with DelayedProgress("embedding", len(sentences), "sentences", progress) as bar:
             for some in encode_batches(self._engine, self.mix, sentences, options):
@@ -295,6 +350,7 @@ class Elmo:
         batch_size: int | None = None,
         state: State = "zero",
         marks: bool = False,
+        done: Sequence[int] | None = None,
     ) -> Iterator[Array]:
         """Encode any number of texts in bounded memory, in order.
 
@@ -307,13 +363,26 @@ class Elmo:
             batch_size: As for :meth:`encode`.
             state: As for :meth:`encode`.
             marks: As for :meth:`encode`.
+            done: For work that can be resumed: the number of tokens of each text at the start
+                whose array you have already; ``[]`` for none. These texts are read, but their
+                arrays are left out. All other arrays have the same bits, whatever is done, and
+                whatever this model encoded before. This holds on the same machine and device, with
+                the same number of threads and the same ``batch_size``. None uses the words cached
+                by earlier calls, which may change the last bits.
 
         Returns:
             An iterator over one array per text, as :meth:`encode` returns it.
         """
         options = self._options(layers, dtype, state, batch_size, marks)
-        sentences = tokenize_each(self.tokenizer, [texts] if isinstance(texts, str) else texts)
-        return stream_arrays(self._engine, self.mix, sentences, options)
+        texts = [texts] if isinstance(texts, str) else texts
+        if done is not None:
+            done = check_done(done)
+            return resume_arrays(self._engine, self.mix, texts, self._each, options, done)
+        return stream_arrays(self._engine, self.mix, self._each(texts), options)
+
+    def _each(self, texts: Iterable[Text]) -> Iterator[list[str]]:
+        """Tokenize texts one by one, and warn of text that the model does not know."""
+        return self._language.watch(tokenize_each(self.tokenizer, texts))
 
     def encode_sentences(
         self,
@@ -342,13 +411,20 @@ class Elmo:
             (N, D), or (N, K, D) if several layers are chosen; without the first axis for a single
             string. An empty text gives zeros.
         """
-        check_pooling(pooling)
         if isinstance(texts, str):
             return self.encode_sentences(
-                [texts], layers, pooling=pooling, dtype=dtype, state=state, progress=progress
+                [texts],
+                layers,
+                pooling=pooling,
+                dtype=dtype,
+                batch_size=batch_size,
+                state=state,
+                progress=progress,
             )[0]
-        sentences = self._tokens(texts)
+        one_of(pooling, "pooling", POOLINGS)
+        flag(progress, "progress")
         options = self._options(layers, dtype, state, batch_size)
+        sentences = self._tokens(texts)
         shape = (len(sentences), *options.choice.layer_shape, self.dim)
         result = np.zeros(shape, options.dtype)
         with DelayedProgress("embedding", len(sentences), "sentences", progress) as bar:
@@ -361,7 +437,7 @@ class Elmo:
     def encode_spans(
         self,
         text: Text,
-        spans: Sequence[tuple[int, int]],
+        spans: Sequence[tuple[int, int]] | Array,
         layers: Layers = "mix",
         *,
         unit: str | None = None,
@@ -373,7 +449,7 @@ class Elmo:
 
         Args:
             text: One sentence: a string or a list of tokens.
-            spans: S pairs (start, end), end excluded.
+            spans: S pairs (start, end), end excluded, or an array (S, 2).
             layers: As for :meth:`encode`.
             unit: What spans count: "characters" (default for a string; a token belongs to a span if
                 one of its characters does) or "tokens" (default for a list of tokens).
@@ -384,27 +460,23 @@ class Elmo:
         Returns:
             (S, D), or (S, K, D) if several layers are chosen.
         """
-        check_pooling(pooling)
-        unit = unit or ("characters" if isinstance(text, str) else "tokens")
-        if unit not in ("characters", "tokens"):
-            raise InputError(f"unit must be characters or tokens, not {unit!r}")
+        one_of(pooling, "pooling", POOLINGS)
+        default = "characters" if isinstance(text, str) else "tokens"
+        unit = one_of(default if unit is None else unit, "unit", ("characters", "tokens"))
+        pairs = each(spans, "spans", "a list of pairs (start, end)")
+        checked = [pair_of_numbers(pair, "each of spans") for pair in pairs]
         offsets: list[tuple[int, int]] | None = None
-        if isinstance(text, str):
-            found = self.tokenizer.spans(text)
-            tokens = [text[start:end] for start, end in found]
-            offsets = found if unit == "characters" else None
-        else:
-            if unit == "characters":
+        tokens = self.tokenize(text)
+        if unit == "characters":
+            if not isinstance(text, str):
                 raise InputError("spans in characters need the raw string, not a list of tokens")
-            (tokens,) = self._tokens([text])
-        slices = [tokens_of_span(span, offsets, len(tokens)) for span in spans]
+            offsets = self.tokenizer.spans(text)
+        slices = [tokens_of_span(span, offsets, len(tokens)) for span in checked]
         (vectors,) = self.encode([tokens], layers, dtype=dtype, state=state)
-        pooled = [
-            pool(vectors[..., part, :], pooling, self.config.context.bidirectional)
-            for part in slices
-        ]
-        empty = np.zeros((0, *vectors.shape[:-2], vectors.shape[-1]), dtype)
-        return np.stack(pooled) if pooled else empty
+        pooled = np.zeros((len(slices), *vectors.shape[:-2], self.dim), vectors.dtype)
+        for i, part in enumerate(slices):
+            pooled[i] = pool(vectors[..., part, :], pooling, self.config.context.bidirectional)
+        return pooled
 
     def outputs(
         self,
@@ -432,6 +504,12 @@ class Elmo:
         sentences = self._tokens(texts)
         lengths = np.array([len(s) for s in sentences], np.int32).reshape(len(sentences))
         shape = (len(sentences), int(lengths.max(initial=0)), self.dim)
+        check_memory(
+            12 * (self.n_layers + 1) * math.prod(shape),  # padded, unpadded, and as results
+            torch.device("cpu"),
+            f"the padded vectors of {shape[0]:,} texts of up to {shape[1]:,} tokens",
+            "pass fewer texts, or texts of similar length",
+        )
         padded = np.zeros((self.n_layers, *shape), np.float32)
         for i, layers in enumerate(self.encode(sentences, "all", state=state)):
             padded[:, i, : lengths[i]] = layers
@@ -462,9 +540,10 @@ class Elmo:
             batch_size: As for :meth:`encode`.
         """
         if isinstance(texts, str):
-            return self.score([texts], state=state)[0]
+            return self.score([texts], state=state, batch_size=batch_size)[0]
         lm, batch_size = self._language_model(), check_batch_size(batch_size)
-        return lm.score(self._tokens(texts), self._start(state), batch_size)
+        start = self._start(state)
+        return lm.score(self._tokens(texts), start, batch_size)
 
     def stream_scores(self, texts: Iterable[Text], *, state: State = "zero") -> Iterator[Score]:
         """Score any number of texts in bounded memory, in order; see :meth:`score`."""
@@ -472,7 +551,7 @@ class Elmo:
         multiple = CARRIED_BATCH_SIZE if isinstance(state, CarriedState) else 1
         sentences = tokenize_each(self.tokenizer, [texts] if isinstance(texts, str) else texts)
         max_tokens = _CPU_SCORED_TOKENS if self.device.type == "cpu" else _GPU_SCORED_TOKENS
-        windows = token_windows(sentences, max_tokens, multiple)
+        windows = token_windows(self._language.watch(sentences), max_tokens, multiple)
         return (score for window in windows for score in lm.score(window, start))
 
     def perplexity(self, texts: str | Iterable[Text], *, state: State = "zero") -> Perplexity:
@@ -494,8 +573,12 @@ class Elmo:
             k: How many words to return.
             state: As for :meth:`encode`.
         """
-        (tokens,) = self._tokens([text])
-        return self._language_model().substitutes(tokens, position, k, self._start(state))
+        lm, start = self._language_model(), self._start(state)
+        (tokens,) = self._language.watch(iter([self.tokenize(text)]))
+        if not tokens:
+            raise InputError("text must have at least one token, and this one is empty")
+        position = whole_number(position, "position", 0, len(tokens) - 1)
+        return lm.substitutes(tokens, position, whole_number(k, "k", 1), start)
 
     def warm_state(self, texts: str | Sequence[Text] | None = None) -> BiLMState:
         """The state after reading some sentences, for use as a fixed start of others.
@@ -506,10 +589,10 @@ class Elmo:
         Args:
             texts: What to read. Default: the same short text each time.
         """
-        carried = CarriedState()
+        carried, engine = CarriedState(), self._engine.fresh()  # the same bits in every call
         texts = [texts] if isinstance(texts, str) else texts
         for sentence in self._tokens(_WARM_UP if texts is None else texts):
-            list(self._engine.run([sentence], lambda batch: None, start=carried))
+            list(engine.run([sentence], lambda batch: None, start=carried))
         return carried.rows(1, self.bilm)
 
     def set_mix(self, weights: Sequence[float] | None, gamma: float = 1.0) -> None:
@@ -517,7 +600,10 @@ class Elmo:
 
         They are saved with the model.
         """
-        mix = MixConfig(None if weights is None else tuple(map(float, weights)), float(gamma))
+        own = None if weights is None else tuple(numbers(weights, "weights"))
+        if own is not None and len(own) != self.n_layers:
+            raise wrong("weights", f"{self.n_layers} numbers, one per layer", weights)
+        mix = MixConfig(own, number(gamma, "gamma"))
         self.config = replace(self.config, mix=mix)
         self.mix = ScalarMix(self.n_layers, mix.weights, mix.gamma, trainable=False)
         self.mix.to(self.device)
@@ -541,9 +627,10 @@ class Elmo:
                 of the size, or "int4": int8 with the softmax in four bits. Rounded weights run in
                 float32 too.
         """
-        if format not in WRITERS:
-            raise InputError(f"format must be one of {', '.join(WRITERS)}, not {format!r}")
-        checkpoint, path = self.checkpoint(), Path(folder).expanduser()
+        one_of(format, "format", WRITERS)
+        one_of(dtype, "dtype", DTYPES)
+        flag(overwrite, "overwrite")
+        checkpoint, path = self.checkpoint(), file_path(folder, "folder").expanduser()
         if format == "native":
             native.write(checkpoint, path, overwrite, dtype)
         elif dtype != "float32":
@@ -562,7 +649,7 @@ class Elmo:
         return replace(self._checkpoint, config=config, tensors=tensors)
 
     def _tokens(self, texts: Iterable[Text]) -> list[list[str]]:
-        return tokenize_all(self.tokenizer, texts)
+        return list(self._language.watch(tokenize_all(self.tokenizer, texts)))
 
     def _options(
         self,
@@ -574,7 +661,8 @@ class Elmo:
     ) -> VectorOptions:
         choice = LayerChoice.parse(layers, self.n_layers)
         size = check_batch_size(batch_size)
-        return VectorOptions(choice, float_type(dtype), self._start(state), size, marks)
+        kind, marks = float_type(dtype), flag(marks, "marks")
+        return VectorOptions(choice, kind, self._start(state), size, marks)
 
     def _start(self, state: State) -> StartState:
         if isinstance(state, CarriedState):
@@ -582,23 +670,22 @@ class Elmo:
                 raise InputError("a transformer has no state to carry; use state='zero'")
             return state
         if isinstance(state, BiLMState):
-            check_state(state, self.bilm)
-            if len(state) != 1:
+            fixed = fitting_state(state, self.bilm)
+            if len(fixed) != 1:
                 raise InputError(
-                    f"a fixed start has one row for every sentence, not {len(state)}; use "
+                    f"a fixed start has one row for every sentence, not {len(fixed)}; use "
                     "warm_state(), or a CarriedState for one row each"
                 )
-            return state
-        if state == "zero":
+            return fixed
+        if isinstance(state, str) and state == "zero":
             return None
-        if state == "warm":
+        if isinstance(state, str) and state == "warm":
             return self.warm_state()
-        raise InputError(f"state must be zero, warm, or a state, not {state!r}")
+        raise wrong("state", "zero, warm, or a state", state)
 
     def _quantize(self, precision: str) -> None:
         needed = {"int8": "cpu", "bfloat16": "cuda"}
-        if precision not in needed:
-            raise InputError(f"quantize must be int8 or bfloat16, not {precision!r}")
+        one_of(precision, "quantize", needed)
         if not self.config.context.quantizable:
             raise InputError(f"{precision} is for LSTMs, and this model is a transformer")
         if self.device.type != needed[precision]:
@@ -619,6 +706,14 @@ class Elmo:
 
 def _fill(module: torch.nn.Module, tensors: dict[str, torch.Tensor], prefix: str) -> None:
     """Give a module created on the meta device its weights, for inference."""
-    own = {name: tensors[prefix + name] for name in module.state_dict()}
+    own = {}
+    for name, expected in module.state_dict().items():
+        found = tensors.get(prefix + name)
+        if found is None or found.shape != expected.shape:
+            given = "is missing" if found is None else f"has the shape {tuple(found.shape)}"
+            raise ShapeError(
+                f"the weight {prefix + name} {given}; expected {tuple(expected.shape)}"
+            )
+        own[name] = found
     module.load_state_dict(own, assign=True)
     module.requires_grad_(False).eval()

@@ -22,6 +22,29 @@ arguments (``overwrite=True``); the command line replaces them with its options.
 from __future__ import annotations
 
 
+def shown(value: object, most: int = 100) -> str:
+    """A value as an error quotes it: its repr, cut to 100 characters."""
+    try:
+        text = repr(value)
+    except Exception:  # nested too deeply, an integer of 5,000 digits, or a repr with a bug
+        text = f"a value of type {type(value).__name__}"
+    return _cut(text, most)
+
+
+def shortened(text: str, most: int = 100) -> str:
+    """Text from elsewhere as an error contains it, without quotes: one line of 100 characters.
+
+    Args:
+        text: The name of a file in an archive, or another library's error.
+        most: The limit.
+    """
+    return _cut("".join(c if c.isprintable() else " " for c in text[: most + 1]), most)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 class ElmoKitError(Exception):
     """Base class of all errors that ElmoKit raises on purpose."""
 
@@ -63,7 +86,11 @@ class OutOfMemoryError(ElmoKitError, MemoryError):
 
 
 class TrainingError(ElmoKitError):
-    """Training diverged: too many steps in a row had an unusable gradient."""
+    """Training diverged: its gradients or its perplexity are unusable."""
+
+
+class LanguageWarning(UserWarning):
+    """A model was given text in a language that it has hardly read."""
 
 
 class MissingExtraError(ElmoKitError, ImportError):

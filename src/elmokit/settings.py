@@ -15,7 +15,10 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from elmokit.errors import ConfigError, ElmoKitError
+from elmokit.errors import ConfigError, ElmoKitError, shortened, shown
+
+MOST_SEED = (1 << 62) - 1
+"""The largest seed: every random generator accepts it."""
 
 
 class Mistakes:
@@ -55,12 +58,12 @@ def build(kind: Any, name: str, values: Any) -> Any:
         ConfigError: Names every unknown field, wrong type and broken rule.
     """
     if not isinstance(values, dict):
-        raise ConfigError(f"{name} must be an object, not {values!r}")
+        raise ConfigError(f"{name} must be an object, not {shown(values)}")
     types = _field_types(kind)
     mistakes, typed = Mistakes(), {}
     if unknown := sorted(set(values) - set(types)):
         mistakes.found.append(
-            f"{name} has the unknown setting {', '.join(unknown)}; known settings are "
+            f"{name} has the unknown setting {shortened(', '.join(unknown))}; known settings are "
             f"{', '.join(sorted(types))}"
         )
     for key in sorted(values.keys() & types.keys()):
@@ -92,12 +95,30 @@ def check_rules(name: str, rules: list[tuple[bool, str, str]], config: Any) -> N
             except ConfigError as error:
                 broken.append(str(error))
     broken += [
-        f"{name}.{key} must be {wanted}, not {getattr(config, key, 'as given')}"
+        f"{name}.{key} must be {wanted}, not {shortened(str(getattr(config, key, 'as given')))}"
         for holds, key, wanted in rules
         if not holds
     ]
     if broken:
         raise ConfigError("; ".join(broken))
+
+
+def check_types(name: str, config: Any) -> None:
+    """Check the types of a settings dataclass that Python code has made.
+
+    Call it before :func:`check_rules`: rules compare values, which fails for other types.
+
+    Raises:
+        ConfigError: Names every value of a wrong type.
+    """
+    mistakes = Mistakes()
+    kind: Any = type(config)
+    for key, wanted in _field_types(kind).items():
+        if _is_literal(wanted):  # left to check_rules, which reports all mistakes together
+            continue
+        with mistakes.noted():
+            _typed(getattr(config, key), wanted, f"{name}.{key}")
+    mistakes.report()
 
 
 def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -150,7 +171,7 @@ def _typed(value: Any, wanted: Any, name: str) -> Any:
                 return float(value)
         elif isinstance(option, type) and type(value) is option:
             return value
-    raise ConfigError(f"{name} must be {' or '.join(map(_in_words, options))}, not {value!r}")
+    raise ConfigError(f"{name} must be {' or '.join(map(_in_words, options))}, not {shown(value)}")
 
 
 def _in_words(kind: Any) -> str:
@@ -162,4 +183,4 @@ def _in_words(kind: Any) -> str:
         n = "" if inner[-1] is Ellipsis else f" of {len(inner)}"
         return f"a list{n}, each {_in_words(inner[0])}"
     words = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
-    return words.get(kind, "nothing")
+    return "nothing" if kind is type(None) else words.get(kind, f"a {kind.__name__}")

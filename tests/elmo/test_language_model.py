@@ -110,7 +110,7 @@ def test_substitutes_follow_bayes_rule(lm, log_probabilities):
     assert [word for word, _ in again] == [word for word, _ in found]
     np.testing.assert_allclose([p for _, p in again], [p for _, p in found], rtol=1e-4)
     for wrong in (-1, 6):
-        with pytest.raises(InputError, match="sentence of 6 tokens"):
+        with pytest.raises(InputError, match="position must be a whole number from 0 to 5"):
             lm.substitutes(text, wrong)
 
 

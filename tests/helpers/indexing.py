@@ -7,7 +7,8 @@ import random
 import numpy as np
 
 from elmokit.analysis.index.build import IndexOptions
-from elmokit.analysis.index.token_index import NAMES, Index
+from elmokit.analysis.index.index_config import NAMES
+from elmokit.analysis.index.token_index import Index
 
 WORDS = "the a cat dog sat ran on mat play plays great team river bank money".split()
 TOKENIZED = IndexOptions(tokenized=True)

@@ -6,6 +6,7 @@ import random
 import socket
 import subprocess
 import sys
+import time
 
 import torch
 
@@ -131,3 +132,12 @@ def arguments(text, settings, out, *more):
 
 SIZES = {"n_layers": 2, "cell_dim": 48, "projection_dim": 16, "n_heads": 2}
 TRANSFORMER = {"context": {"kind": "transformer"} | SIZES}
+
+
+def wait_for(what, process):
+    """Wait until a condition holds while a process runs, on a busy machine too."""
+    deadline = time.monotonic() + 120
+    while not what():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -116,6 +116,19 @@ def test_more_words_than_fit_are_not_cached(tiny, counted):
     assert len(cache) == 0
 
 
+def test_very_long_words_are_not_kept(tiny, counted):
+    """A cache that is bounded by its vectors would keep any number of characters."""
+    cache, n_encoded = counted
+    words = ["a", "x" * 100_000, "b", "y" * 100_000]
+    plain = tiny.bilm.token_encoder(torch.from_numpy(tiny.alphabet.encode(words, 50)))
+    for _ in range(2):
+        assert_close(look_up(cache, words), plain)
+        assert len(cache) == 2
+    assert sum(n_encoded) == 6  # the short words once
+    assert_close(look_up(cache, WORDS[:18]), look_up(cache, WORDS[:18]))
+    assert max(map(len, cache._words)) < 1000
+
+
 def test_results_are_the_same_without_a_cache(tiny_folder):
     texts = [" ".join(WORDS[i : i + 7]) for i in range(40)]
     none = Elmo.load(tiny_folder, device="cpu", cache_mb=0)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit import Elmo
-from elmokit.errors import ConfigError, InputError
+from elmokit import ContextConfig, Elmo, ModelConfig, TokenEncoderConfig
+from elmokit.errors import InputError
 from elmokit.kernels.ragged import Ragged
-from elmokit.nn import ElmoEmbedding, ProjectedLSTM, ScalarMix
+from elmokit.nn import BiLM, ElmoEmbedding, ProjectedLSTM, ScalarMix
 from helpers.models import SENTENCES
 from helpers.numbers import assert_close
 
@@ -22,9 +22,9 @@ def test_mix_agrees_with_a_calculation_by_hand():
     assert mix(layers).allclose(torch.full((1, 2, 3), 0.5 * (1 + 4 + 4) / 4))
     assert mix.penalty().item() == pytest.approx(0.1 * np.log(2) ** 2)
     assert all(not p.requires_grad for p in ScalarMix(3, trainable=False).parameters())
-    with pytest.raises(ConfigError, match="3 layers need 3 weights, not 2"):
+    with pytest.raises(InputError, match="weights must be 3 numbers, one per layer"):
         ScalarMix(3, weights=[0.0, 0.0])
-    with pytest.raises(ConfigError, match="needs 3 layers, not 2"):
+    with pytest.raises(InputError, match="layers must be 3 of the shape"):
         mix(layers[:2])
 
 
@@ -36,9 +36,9 @@ def test_mix_normalises_over_real_tokens(flavour):
     expected = (layer - real.mean()) / real.var(unbiased=False).sqrt()
     mixed = ScalarMix(1, layer_norm=flavour)([layer], mask)
     assert_close(mixed[mask].detach(), expected[mask])
-    with pytest.raises(ConfigError, match="needs a mask"):
+    with pytest.raises(InputError, match="needs a mask"):
         ScalarMix(1, layer_norm=flavour)([layer])
-    with pytest.raises(ConfigError, match="bilm-tf, allennlp"):
+    with pytest.raises(InputError, match="bilm-tf, allennlp"):
         ScalarMix(1, layer_norm="batch")
 
 
@@ -77,8 +77,70 @@ def test_embedding_accepts_empty_sentences_and_refuses_wrong_shapes(tiny):
         assert mask.shape == (2, 0)
     with pytest.raises(InputError, match=r"\(B, T, C\)"):
         embedding(torch.zeros(2, 3, dtype=torch.long))
-    with pytest.raises(ConfigError, match="n_outputs"):
+    with pytest.raises(InputError, match="n_outputs"):
         ElmoEmbedding(tiny, n_outputs=0)
+
+
+def test_embedding_accepts_an_empty_batch_with_a_transformer():
+    config = ModelConfig(
+        TokenEncoderConfig(((1, 4), (2, 8)), max_characters=20),
+        ContextConfig("transformer", n_layers=2, cell_dim=24, projection_dim=16, n_heads=2),
+    )
+    embedding = ElmoEmbedding(Elmo.random(config, device="cpu"), trainable=True)
+    for batch in ([], [[]], [[], []]):
+        (mix,), mask = embedding(batch)
+        assert mix.shape == (len(batch), 0, 32)
+        assert mask.shape == (len(batch), 0)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (torch.full((1, 2, 20), 262), "batch has ids from 262 to 262, but this model has 261 char"),
+        (torch.full((1, 2, 20), -1), "batch has ids from -1"),
+        (torch.zeros(1, 2, 20), "whole numbers of the shape .* not float32"),
+        (torch.ones(1, 2, 20, dtype=torch.bool), "whole numbers of the shape .* not bool"),
+        (torch.ones(1, 2, 2, dtype=torch.long), "batch must have 3 or more columns of characters"),
+        (torch.tensor([[[0] * 5, [1] * 5]]), "padding .* only after real tokens"),
+    ],
+)
+def test_embedding_refuses_wrong_ids(tiny, ids, message):
+    with pytest.raises(InputError, match=message):
+        ElmoEmbedding(tiny)(ids)
+
+
+def test_embedding_accepts_small_integers(tiny):
+    embedding = ElmoEmbedding(tiny, dropout=0)
+    ids = embedding.ids([["a", "b"], ["c"]])
+    (expected,), _ = embedding(ids)
+    (found,), _ = embedding(ids.to(torch.int16))
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"n_outputs": 1.5}, {"n_outputs": 2**70}, {"dropout": 2}, {"dropout": "x"}, {"l2": -1},
+     {"layer_norm": []}, {"layer_norm": True}, {"trainable": "no"}],
+)  # fmt: skip
+def test_embedding_names_the_argument(tiny, arguments):
+    (name,) = arguments
+    with pytest.raises(InputError, match=f"^{name} must be "):
+        ElmoEmbedding(tiny, **arguments)
+    with pytest.raises(InputError, match=r"elmo must be a model from Elmo.load\(\), not 5"):
+        ElmoEmbedding(5)
+
+
+def test_networks_check_what_they_are_given(tiny):
+    with pytest.raises(InputError, match="config must be a ModelConfig"):
+        BiLM(5)
+    with pytest.raises(InputError, match=r"tokens must have the shape \(B, T, 8\)"):
+        tiny.bilm(torch.zeros(1, 2, 5), torch.tensor([2]))
+    for n_layers in (0, 1.5, "3", 2**70):
+        with pytest.raises(InputError, match="n_layers must be a whole number"):
+            ScalarMix(n_layers)
+    for layers in (None, 5, [1, 2, 3], [torch.zeros(2, 3), torch.zeros(3, 2), torch.zeros(2, 3)]):
+        with pytest.raises(InputError, match="layers must be"):
+            ScalarMix(3)(layers)
 
 
 def test_allennlp_norm_counts_the_sentence_marks(tiny):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from elmokit.errors import InputError
 from elmokit.text.sentences import split_sentences
 
 
@@ -21,3 +22,13 @@ from elmokit.text.sentences import split_sentences
 )
 def test_split_sentences(text, sentences):
     assert split_sentences(text) == ([text] if sentences is None else sentences)
+
+
+def test_runs_of_punctuation_stay_together():
+    assert split_sentences("What?!?! No... Yes?.. B") == ["What?!?!", "No...", "Yes?..", "B"]
+    assert split_sentences("a.!.b") == ["a.!.b"]
+
+
+def test_other_types_are_refused():
+    with pytest.raises(InputError, match="text must be a string, not 5"):
+        split_sentences(5)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from elmokit.arguments import described
 from elmokit.errors import InputError
 from elmokit.nn.scalar_mix import ScalarMix
 
@@ -35,20 +36,22 @@ class LayerChoice:
     def parse(cls, layers: Layers, n_layers: int) -> LayerChoice:
         """Check a choice for a model with n_layers layers, including the token layer."""
         top = n_layers - 1
-        if isinstance(layers, np.ndarray):
-            layers = layers.tolist()
-        if layers == "all":
-            return cls(tuple(range(n_layers)), True, top)
-        if layers == "top":
-            return cls((top,), False, top)
-        if layers in ("average", "mix"):
-            return cls(str(layers), False, top)
-        given: list[Any] = list(layers) if isinstance(layers, Sequence) else [layers]
-        if given and all(_is_layer(number, n_layers) for number in given):
-            numbers = tuple(int(number) % n_layers for number in given)
-            return cls(numbers, isinstance(layers, Sequence), max(numbers))
+        if isinstance(layers, str):
+            if layers == "all":
+                return cls(tuple(range(n_layers)), True, top)
+            if layers == "top":
+                return cls((top,), False, top)
+            if layers in ("average", "mix"):
+                return cls(layers, False, top)
+        given: Any = layers.tolist() if isinstance(layers, np.ndarray) else layers
+        several = isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray)
+        numbers = list(given) if several else [given]
+        if numbers and all(_is_layer(number, n_layers) for number in numbers):
+            chosen = tuple(int(number) % n_layers for number in numbers)
+            return cls(chosen, several, max(chosen))
         raise InputError(
-            f"layers must be all, top, average, mix, or numbers from 0 to {top}, not {layers!r}"
+            f"layers must be all, top, average, mix, or numbers from 0 to {top}, not "
+            f"{described(layers)}; -1 to -{n_layers} count from the top"
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from elmokit.arguments import each, instance
 from elmokit.errors import InputError
 from elmokit.inference.scoring import Score
 
@@ -74,7 +75,8 @@ class Perplexity:
         forward = backward = 0.0
         n_tokens = n_sentences = n_unknown = n_characters = 0
         bidirectional = True
-        for score in scores:
+        for score in each(scores, "scores", "a list of scores"):
+            instance(score, "each of scores", Score, "a Score")
             forward -= float(score.forward.sum(dtype=np.float64)) + score.end
             if score.backward is None:
                 bidirectional = False

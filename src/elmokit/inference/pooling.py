@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +14,6 @@ from elmokit.errors import InputError
 POOLINGS = ("mean", "max", "first-last")
 
 Array = npt.NDArray[np.floating]
-
-
-def check_pooling(pooling: str) -> None:
-    """Raise an error for an unknown pooling."""
-    if pooling not in POOLINGS:
-        raise InputError(f"pooling must be one of {', '.join(POOLINGS)}, not {pooling!r}")
 
 
 def pool(vectors: Array, pooling: str, bidirectional: bool) -> Array:
@@ -54,10 +50,11 @@ def tokens_of_span(
                 f"pass 0 ≤ start < end ≤ {n_tokens}"
             )
         return slice(start, end)
-    covered = [i for i, (s, e) in enumerate(offsets) if s < end and start < e]
-    if start < 0 or start >= end or not covered:
+    first = bisect_right(offsets, start, key=itemgetter(1))  # the first that ends after the start
+    last = bisect_left(offsets, end, key=itemgetter(0))
+    if start < 0 or start >= end or first >= last:
         raise InputError(
             f"the span ({start}, {end}) covers no token of the text; pass character offsets with "
             "0 ≤ start < end"
         )
-    return slice(covered[0], covered[-1] + 1)
+    return slice(first, last)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from elmokit.errors import InputError
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.states import StartState
 from elmokit.nn.softmax import Softmax
@@ -70,13 +69,6 @@ class LanguageModel:
         sides are independent given the word. Without the division, word frequency would count
         twice, and frequent tokens such as quotation marks would rank high everywhere.
         """
-        if not 0 <= position < len(tokens):
-            raise InputError(
-                f"position {position} is not in a sentence of {len(tokens)} tokens; pass 0 to "
-                f"{len(tokens) - 1}"
-            )
-        if k < 1:
-            raise InputError(f"k must be 1 or more, not {k}")
 
         @torch.inference_mode()
         def log_probabilities(batch: BatchResult) -> Tensor:

@@ -33,7 +33,7 @@ class CarriedState:
     def rows(self, n: int, bilm: BiLM) -> BiLMState:
         """The state the next batch of n sentences starts from."""
         if self._state is not None:
-            check_state(self._state, bilm)
+            self._state = fitting_state(self._state, bilm)
         known = 0 if self._state is None else len(self._state)
         if known < n:
             zeros = bilm.zero_state(n - known)
@@ -47,10 +47,16 @@ class CarriedState:
         self._state = BiLMState.cat([final, self._state.rows(len(final), None)])
 
 
-def check_state(state: BiLMState, bilm: BiLM) -> None:
-    """Raise unless a state fits this model."""
-    if state.widths != bilm.zero_state(1).widths:
+def fitting_state(state: BiLMState, bilm: BiLM) -> BiLMState:
+    """A state on the device and in the type of a model; raises if it has other sizes."""
+    zeros = bilm.zero_state(1)
+    try:
+        fits = state.widths == zeros.widths
+    except (AttributeError, IndexError, TypeError, ValueError):
+        raise InputError("state must be a BiLMState of tensors; use one from a model") from None
+    if not fits:
         raise InputError("the state comes from a model of other sizes; start a new one")
+    return state.map(lambda t: t.to(zeros.tensors[0]))
 
 
 StartState = BiLMState | CarriedState | None

@@ -5,7 +5,6 @@ A token vector depends on its word alone, so caching it changes results by round
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
@@ -16,13 +15,18 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.devices import to_device
+from elmokit.kernels.fork_lock import ForkLock
 from elmokit.kernels.weight_watch import WeightSnapshot
 from elmokit.nn.words import encode_words
 from elmokit.text.characters import Alphabet
 
+_LONGEST_KEPT = 256  # characters; the words themselves take memory too, beside their vectors
+
 
 class WordCache:
     """The token encoder with a cache that drops the least recently used words first.
+
+    Very long words are not kept.
 
     Args:
         encoder: Turns character ids (W, C) into token vectors (W, P).
@@ -37,7 +41,7 @@ class WordCache:
         self._encoder, self._alphabet = encoder, alphabet
         self.capacity = max_bytes // (4 * output_dim)
         self._weights = WeightSnapshot(encoder.parameters())
-        self._lock = threading.Lock()
+        self._lock = ForkLock(self._forget)
         self._forget()
 
     def _forget(self) -> None:
@@ -70,7 +74,7 @@ class WordCache:
         return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ = state | {"_lock": threading.Lock()}
+        self.__dict__ = state | {"_lock": ForkLock(self._forget)}
         self._weights = WeightSnapshot(self._encoder.parameters())
         self._forget()
 
@@ -133,9 +137,11 @@ class WordCache:
         assert self._table is not None
         self._table[to_device(torch.tensor(rows), vectors.device)] = vectors
         self._last_used[rows] = self._calls
-        self._rows.update(zip(words, rows, strict=True))
         for word, row in zip(words, rows, strict=True):
-            self._words[row] = word
+            if len(word) <= _LONGEST_KEPT:
+                self._rows[word], self._words[row] = row, word
+            else:  # the next call may take this row
+                self._free.append(row)
         return rows
 
     def _encode(self, words: Sequence[str]) -> Tensor:

@@ -6,13 +6,13 @@ Rows of inputs end in a 1, which multiplies the bias. Gates come in the order i,
 from __future__ import annotations
 
 import warnings
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
 from elmokit.errors import InputError
+from elmokit.kernels.fork_lock import ForkLock
 from elmokit.kernels.weight_watch import WeightSnapshot
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _with_forget_bias(weights: LSTMWeights) -> Tensor:
     return bias
 
 
-_one_at_a_time = Lock()
+_one_at_a_time = ForkLock()
 
 
 def _quantize(weight: Tensor, bias: Tensor | None) -> Any:

@@ -10,7 +10,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from elmokit.arguments import instance
 from elmokit.config import ContextConfig, ModelConfig
+from elmokit.errors import InputError
 from elmokit.kernels import cpu, packed, steps_torch
 from elmokit.kernels.gpu import gpu_steps
 from elmokit.kernels.parallel import run_all
@@ -181,7 +183,7 @@ class BiLM(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.config = config
+        self.config = instance(config, "config", ModelConfig, "a ModelConfig")
         context = config.context
         self.precision = "float32"
         """What kernels without gradients round the LSTMs' weights to: float32, int8 or bfloat16."""
@@ -245,6 +247,12 @@ class BiLM(nn.Module):
             Layers 0 … upto, (upto + 1, B, T, D): the token vector once per direction, then the
             outputs of the layers, forward half first; and the state after each sentence.
         """
+        width = self.config.context.projection_dim
+        if tokens.dim() != 3 or tokens.shape[2] != width or lengths.shape != tokens.shape[:1]:
+            raise InputError(
+                f"tokens must have the shape (B, T, {width}) and lengths (B,), not "
+                f"{tuple(tokens.shape)} and {tuple(lengths.shape)}"
+            )
         tokens = tokens.to(next(self.parameters()).dtype)  # autocast may have made them smaller
         ragged = Ragged(lengths, tokens.shape[1], tokens.device)
         reverse = [False, True][: self.config.context.n_directions]

@@ -8,12 +8,15 @@ from typing import NamedTuple, Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from elmokit.errors import ConfigError, InputError
+from elmokit.arguments import flag, number, whole_number, wrong
+from elmokit.errors import InputError
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.words import encode_ids
 from elmokit.text.characters import Alphabet
 from elmokit.text.tokenizers import Tokenizer, tokenize_all
+
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 
 
 class PretrainedELMo(Protocol):
@@ -66,8 +69,10 @@ class ElmoEmbedding(nn.Module):
         l2: float = 0.0,
     ) -> None:
         super().__init__()
-        if n_outputs < 1:
-            raise ConfigError(f"n_outputs must be 1 or more, not {n_outputs!r}")
+        if not isinstance(getattr(elmo, "bilm", None), BiLM):
+            raise wrong("elmo", "a model from Elmo.load()", elmo)
+        n_outputs = whole_number(n_outputs, "n_outputs", 1, 1000)
+        dropout, trainable = number(dropout, "dropout", 0, 1), flag(trainable, "trainable")
         self.bilm = elmo.bilm
         self.alphabet, self.tokenizer = elmo.alphabet, elmo.tokenizer
         self.trainable = trainable
@@ -91,7 +96,7 @@ class ElmoEmbedding(nn.Module):
 
         Computing them in a data loader takes that work out of the training loop.
         """
-        sentences = tokenize_all(self.tokenizer, batch)
+        sentences = tokenize_all(self.tokenizer, batch, "batch")
         words = [word for sentence in sentences for word in sentence]
         # the two marks are encoded too, which makes room for their columns
         marks = [self.alphabet.begin, self.alphabet.end]
@@ -107,10 +112,10 @@ class ElmoEmbedding(nn.Module):
     def forward(self, batch: Tensor | Sequence[str | Sequence[str]]) -> ElmoOutput:
         """Mixes of a batch of texts, token lists, or character ids (B, T, C) from :meth:`ids`."""
         ids = batch if isinstance(batch, Tensor) else self.ids(batch)
-        if ids.dim() != 3:
-            raise InputError(f"character ids must have the shape (B, T, C), not {tuple(ids.shape)}")
-        ids = ids.to(self.bilm.device)
+        ids = self._checked(ids).to(self.bilm.device, torch.long)
         mask = ids[..., 0] > 0
+        if (mask[:, 1:] & ~mask[:, :-1]).any():
+            raise InputError("batch must have padding (tokens of zeros) only after real tokens")
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
             layers = self._layers(ids, mask.sum(-1))
         n_marks = 2 * mask.any(1, keepdim=True)
@@ -147,6 +152,28 @@ class ElmoEmbedding(nn.Module):
         tokens = torch.where(inside[..., None], tokens, 0)
         layers: Tensor = self.bilm(tokens, lengths)[0]
         return layers
+
+    def _checked(self, ids: Tensor) -> Tensor:
+        """Character ids, after a check: a value out of range would end all work on a GPU."""
+        if ids.dtype not in _INTEGERS or ids.dim() != 3 or ids.layout != torch.strided:
+            raise InputError(
+                "batch must be texts, or whole numbers of the shape (B, T, C), not "
+                f"{str(ids.dtype).removeprefix('torch.')} of the shape {tuple(ids.shape)}"
+            )
+        config = self.bilm.config.token_encoder
+        columns, fewest = self._columns(ids), max(3, config.widest)
+        if columns < fewest:
+            raise InputError(
+                f"batch must have {fewest} or more columns of characters, not {columns}"
+            )
+        most = torch.full((ids.shape[-1],), config.n_characters, device=ids.device)
+        most[columns:] = config.n_words
+        if ((ids < 0) | (ids > most)).any():
+            raise InputError(
+                f"batch has ids from {int(ids.min())} to {int(ids.max())}, but this model has "
+                f"{config.n_characters:,} characters and {config.n_words:,} words; use ids()"
+            )
+        return ids
 
     def _columns(self, ids: Tensor) -> int:
         return ids.shape[-1] - (self.bilm.token_encoder.word_embedding is not None)

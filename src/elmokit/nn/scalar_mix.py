@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from elmokit.errors import ConfigError
+from elmokit.arguments import each, flag, number, numbers, whole_number, wrong
+from elmokit.errors import InputError, shortened
 
 LAYER_NORMS = {"bilm-tf": 1e-12, "allennlp": 1e-13}
 """The two published variants of layer normalisation, with the epsilon added to the variance."""
@@ -38,17 +39,17 @@ class ScalarMix(nn.Module):
         l2: float = 0.0,
     ) -> None:
         super().__init__()
-        if layer_norm is not False and layer_norm not in LAYER_NORMS:
-            raise ConfigError(
-                f"layer_norm must be False or one of {', '.join(LAYER_NORMS)}, not {layer_norm!r}"
-            )
-        if weights is not None and len(weights) != n_layers:
-            raise ConfigError(f"{n_layers} layers need {n_layers} weights, not {len(weights)}")
-        start = torch.zeros(n_layers) if weights is None else torch.tensor(list(weights))
-        self.weights = nn.Parameter(start.float(), requires_grad=trainable)
-        self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=trainable)
+        if layer_norm is not False and layer_norm not in tuple(LAYER_NORMS):
+            raise wrong("layer_norm", f"False or one of {', '.join(LAYER_NORMS)}", layer_norm)
+        n_layers = whole_number(n_layers, "n_layers", 1, 10_000)
+        trainable = flag(trainable, "trainable")
+        given = [0.0] * n_layers if weights is None else numbers(weights, "weights")
+        if len(given) != n_layers:
+            raise wrong("weights", f"{n_layers} numbers, one per layer", weights)
+        self.weights = nn.Parameter(torch.tensor(given), requires_grad=trainable)
+        self.gamma = nn.Parameter(torch.tensor(number(gamma, "gamma")), requires_grad=trainable)
         self.layer_norm = layer_norm
-        self.l2 = l2
+        self.l2 = number(l2, "l2", 0)
 
     def forward(self, layers: Tensor | Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
         """Mix layers, each (…, T, D), into one of the same shape.
@@ -57,11 +58,13 @@ class ScalarMix(nn.Module):
             layers: All layers, as one tensor (L + 1, …, T, D) or as a list.
             mask: (…, T), True for real tokens; needed for layer normalisation only.
         """
-        if len(layers) != len(self.weights):
-            raise ConfigError(f"this mix needs {len(self.weights)} layers, not {len(layers)}")
+        layers = _checked(layers, len(self.weights))
         if self.layer_norm:
-            if mask is None:
-                raise ConfigError("layer normalisation needs a mask of real tokens; pass mask=")
+            if not isinstance(mask, Tensor) or mask.shape != layers[0].shape[:-1]:
+                raise InputError(
+                    "layer normalisation needs a mask of real tokens; pass mask= of the shape "
+                    f"{tuple(layers[0].shape[:-1])}"
+                )
             layers = [self._normalise(layer, mask) for layer in layers]
         stacked = layers if isinstance(layers, Tensor) else torch.stack(list(layers))
         return torch.tensordot(self.gamma * torch.softmax(self.weights, 0), stacked, 1)
@@ -76,3 +79,18 @@ class ScalarMix(nn.Module):
         mean = (layer * real).sum() / n
         variance = (((layer - mean) * real) ** 2).sum() / n
         return (layer - mean) / torch.sqrt(variance + LAYER_NORMS[str(self.layer_norm)])
+
+
+def _checked(layers: Tensor | Sequence[Tensor], n: int) -> Tensor | list[Tensor]:
+    """The n layers, after a check of their type and shapes."""
+    found: Tensor | list[Tensor]
+    if isinstance(layers, Tensor):
+        found = layers
+    else:
+        found = list(each(layers, "layers", "a tensor or a list of tensors"))
+        if any(not isinstance(item, Tensor) or item.shape != found[0].shape for item in found):
+            raise InputError("layers must be a tensor or a list of tensors of the same shape")
+    if len(found) != n or found[0].dim() < 2:
+        shapes = [tuple(item.shape) for item in found]
+        raise InputError(f"layers must be {n} of the shape (…, T, D), not {shortened(str(shapes))}")
+    return found

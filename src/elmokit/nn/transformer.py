@@ -43,7 +43,8 @@ class TransformerBlock(nn.Module):
         """(B, T, P) in reading order to (B, T, P)."""
         n, time, width = x.shape
         gates = self.attention_in(self.attention_norm(x))
-        q, k, v = gates.view(n, time, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
+        heads = self.n_heads, width // self.n_heads
+        q, k, v = gates.view(n, time, 3, *heads).permute(2, 0, 3, 1, 4)
         turned = F.scaled_dot_product_attention(_rotate(q), _rotate(k), v, is_causal=True)
         seen = self.attention_out(turned.transpose(1, 2).reshape(n, time, width))
         x = x + F.dropout(seen, dropout, training=dropout > 0)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elmokit.config import TokenEncoderConfig
+from elmokit.errors import FormatError
 
 Ids = npt.NDArray[np.int32]
 
@@ -44,6 +45,8 @@ class Utf8Alphabet:
     _SENTENCE_START, _SENTENCE_END, _WORD_START, _WORD_END, _PADDING = 257, 258, 259, 260, 261
 
     def __init__(self, config: TokenEncoderConfig) -> None:
+        if config.word_dim:
+            raise FormatError("a model with word_dim above 0 needs alphabet=codepoints, not utf8")
         self._max = config.max_characters
         self._widest = config.widest
 
@@ -90,6 +93,15 @@ class CodepointAlphabet:
         self._widest = config.widest
         self._character_id = {c: i + 1 for i, c in enumerate(self.characters)}
         self._word_id = {w: i + 1 for i, w in enumerate(self.words)}
+        for name, needed, known in (
+            ("characters", ("<bow>", "<eow>", "<oov>", "<pad>"), self._character_id),
+            ("words", ("<oov>",) if self.words else (), self._word_id),
+        ):
+            if missing := [item for item in needed if item not in known]:
+                raise FormatError(
+                    f"the model's list of {name} has no {' or '.join(missing)}; use the list that "
+                    "came with its weights"
+                )
         # The original swaps the two markers, and its models were trained that way.
         self._word_start = self._character_id["<eow>"]
         self._word_end = self._character_id["<bow>"]

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 
+from elmokit.arguments import wrong
 from elmokit.text.english import ABBREVIATIONS
 
 # the end of a sentence: punctuation, closing quotes and brackets, and what must follow
 _END = re.compile(
     r"[。！？]+[”’」』）\])]*"  # always end a sentence
-    r"|(?:[.!?]+|…)[\"'”’)\]]*(?=\s+[\"'“‘(\[¿¡]*[^\W_a-zß-öø-ÿ])"  # if a capital or digit follows
+    # If a capital or digit follows. Only the first of several marks can start a match: trying the
+    # others would take quadratic time.
+    r"|(?:(?<![.!?])[.!?]+|…)[\"'”’)\]]*(?=\s+[\"'“‘(\[¿¡]*[^\W_a-zß-öø-ÿ])"
 )
 _LAST_WORD = re.compile(r"(\w+(?:\.\w+)*)\.$")
 _ABBREVIATION = re.compile(rf"(?:{ABBREVIATIONS}|No|pp|[eE]\.g|i\.e|[A-Za-z](?:\.[A-Za-z])*)$")
@@ -21,6 +24,8 @@ _LONGEST_WORD = 24  # characters to look back for an abbreviation
 
 def split_sentences(text: str) -> list[str]:
     """Split a paragraph into sentences, stripped of white space; empty ones are dropped."""
+    if not isinstance(text, str):
+        raise wrong("text", "a string", text)
     sentences, start = [], 0
     for match in _END.finditer(text):
         if match[0] == "." and _ends_in_abbreviation(text, match.end()):

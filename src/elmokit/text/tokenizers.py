@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from elmokit.errors import ConfigError, InputError, MissingExtraError
+from elmokit.arguments import described, each, instance, strings, wrong
+from elmokit.errors import ConfigError, InputError, MissingExtraError, shown
 from elmokit.text.english import english_spans
 
 Span = tuple[int, int]
@@ -33,9 +34,23 @@ class Tokenizer:
     name: str
     spans: Callable[[str], list[Span]]
 
+    def __post_init__(self) -> None:
+        instance(self.name, "name", str, "a string")
+        if not callable(self.spans):
+            raise wrong("spans", "a function", self.spans)
+
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a text."""
-        return [text[start:end] for start, end in self.spans(text)]
+        if not isinstance(text, str):
+            raise wrong("text", "a string", text)
+        spans = self.spans(text)
+        try:
+            return [text[start:end] for start, end in spans]
+        except (TypeError, ValueError):
+            raise InputError(
+                f"the tokenizer {self.name} returned {described(spans)}; expected a list of pairs "
+                "(start, end)"
+            ) from None
 
 
 _WORD = re.compile(r"\S+")
@@ -63,7 +78,11 @@ def _character_spans(text: str) -> list[Span]:
     return [match.span() for match in _CHARACTER.finditer(text)]
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def _chinese_spans(text: str) -> list[Span]:
+    text = _SURROGATE.sub("\ufffd", text)  # half of a character, which has no UTF-8 form
     return _align(text, _chinese_segmenter()(text))
 
 
@@ -108,58 +127,56 @@ def get_tokenizer(tokenizer: str | Tokenizer | Callable[[str], Iterable[str]]) -
     if isinstance(tokenizer, str):
         if tokenizer not in TOKENIZERS:
             raise ConfigError(
-                f"there is no tokenizer {tokenizer!r}; choose one of {', '.join(TOKENIZERS)}"
+                f"there is no tokenizer {shown(tokenizer)}; choose one of {', '.join(TOKENIZERS)}"
             )
         return TOKENIZERS[tokenizer]
     function: Any = tokenizer
+    if not callable(function):
+        raise wrong("tokenizer", "a name, a Tokenizer or a function", tokenizer)
     name = getattr(function, "__name__", type(function).__name__)
     return Tokenizer(f"custom:{name}", partial(_custom_spans, function))
 
 
-def tokenize_each(tokenizer: Tokenizer, texts: Iterable[Any]) -> Iterator[list[str]]:
-    """Tokenize texts one by one.
+def tokenize_each(tokenizer: Tokenizer, texts: Any, name: str = "texts") -> Iterator[list[str]]:
+    """Tokenize texts one by one. A wrong type of ``texts`` raises at once.
 
     Args:
         tokenizer: Splits the texts that are strings.
-        texts: Strings, or lists of tokens, which stay as they are.
+        texts: An iterable of strings or lists of tokens, which stay as they are.
+        name: The caller's name for ``texts``.
     """
-    for number, text in enumerate(texts):
-        if isinstance(text, str):
-            yield tokenizer(text)
-            continue
-        tokens = list(text) if isinstance(text, Iterable) else [text]
-        # compare the types first, which is ten times as fast
-        strings = set(map(type, tokens)) <= {str} or all(isinstance(t, str) for t in tokens)
-        if not isinstance(text, Iterable) or not strings:
-            wrong = next(t for t in tokens if not isinstance(t, str))
-            raise InputError(
-                f"text {number} contains {wrong!r} ({type(wrong).__name__}); expected str or a "
-                "list of str"
-            )
-        yield tokens
+    items = enumerate(each(texts, name, "a list of texts"))
+    return (tokenize_one(tokenizer, text, f"text {number}") for number, text in items)
 
 
-def tokenize_all(tokenizer: Tokenizer, texts: Iterable[Any]) -> list[list[str]]:
+def tokenize_all(tokenizer: Tokenizer, texts: Any, name: str = "texts") -> list[list[str]]:
     """Tokenize a list of texts; see :func:`tokenize_each`."""
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, not one string")
-    return list(tokenize_each(tokenizer, texts))
+    return list(tokenize_each(tokenizer, texts, name))
+
+
+def tokenize_one(tokenizer: Tokenizer, text: Any, name: str = "text") -> list[str]:
+    """Tokenize one text, a string or a list of tokens; see :func:`tokenize_each`."""
+    if isinstance(text, str):
+        return tokenizer(text)
+    return strings(text, name, "a string or a list of strings")
 
 
 def _custom_spans(function: Callable[[str], Iterable[str]], text: str) -> list[Span]:
     return _align(text, function(text))
 
 
-def _align(text: str, tokens: Iterable[str]) -> list[Span]:
+def _align(text: str, tokens: Any) -> list[Span]:
     """Return the offsets of consecutive tokens in the text; blank tokens are skipped."""
     spans, position = [], 0
-    for token in tokens:
+    for token in each(tokens, "the result of the tokenizer", "a list of strings"):
+        if not isinstance(token, str):
+            raise InputError(f"the tokenizer returned {described(token)}; expected strings")
         if not token.strip():
             continue
         start = text.find(token, position)
         if start < 0:
             raise InputError(
-                f"the tokenizer returned {token!r}, which does not occur in the text after "
+                f"the tokenizer returned {shown(token)}, which does not occur in the text after "
                 f"character {position}; pass text that is already tokenised as a list of tokens"
             )
         position = start + len(token)

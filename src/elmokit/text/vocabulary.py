@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.errors import FormatError
+from elmokit.arguments import strings
+from elmokit.errors import FormatError, shown
 
 
 class Vocabulary:
@@ -23,14 +24,14 @@ class Vocabulary:
     """Entries that are not words."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        self.words = tuple(words)
+        self.words = tuple(strings(words, "words"))
         self._id = {word: i for i, word in enumerate(self.words)}
         if len(self._id) < len(self.words):
             counts = Counter(self.words)
             twice = [word for word, n in counts.items() if n > 1]
             raise FormatError(
                 f"the vocabulary has {len(twice)} words more than once, such as "
-                f"{', '.join(map(repr, twice[:3]))}; remove the duplicates"
+                f"{', '.join(map(shown, twice[:3]))}; remove the duplicates"
             )
         if missing := [word for word in self.marks if word not in self._id]:
             raise FormatError(
@@ -50,4 +51,4 @@ class Vocabulary:
 
     def ids(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return the ids (T,) of words."""
-        return np.array([self.id(word) for word in words], np.int64).reshape(len(words))
+        return np.fromiter(map(self.id, strings(words, "words")), np.int64)
