@@ -55,6 +55,9 @@ def test_nlpl_folder_with_packed_vocabulary(lm_folder, tmp_path):
     (folder / "vocab.txt").unlink()
     (folder / "weights.hdf5").rename(folder / "any_name.hdf5")
     assert len(Elmo.load(folder).vocabulary) == 10
+    files = {"options": folder / "options.json", "weights": folder / "any_name.hdf5"}
+    files |= {"softmax": folder / "softmax.hdf5", "vocabulary": folder / "vocab.txt.gz"}
+    assert len(Elmo.load(**files).vocabulary) == 10
 
 
 def test_published_file_names(tiny, tiny_folder, tmp_path):

@@ -25,7 +25,7 @@ from helpers.models import TINY
         ("{}", "no char_cnn"),
         ('{"char_cnn": {}}', "has no 'lstm'"),
         ('{"char_cnn": 3, "lstm": {}}', "wrong type"),
-        ('{"char_cnn": {"filters": "x"}, "lstm": {}}', "wrong type"),
+        ('{"char_cnn": {"filters": "x"}, "lstm": {}}', "has no 'embedding'"),
     ],
 )
 def test_bad_json(broken, text, message):

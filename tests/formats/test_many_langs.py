@@ -83,7 +83,7 @@ def test_many_langs_pickle_cannot_run_code(tmp_path):
             return print, ("code was run",)
 
     (folder / "encoder.pkl").write_bytes(pickle.dumps(Evil(), protocol=2))
-    with pytest.raises(FormatError, match="not a complete PyTorch state dict"):
+    with pytest.raises(FormatError, match="not a complete PyTorch file"):
         Elmo.load(folder)
 
 

@@ -33,7 +33,7 @@ def test_smaller_files(tiny, tmp_path, dtype, share, cosine):
     np.testing.assert_allclose(b, c, rtol=1e-5, atol=1e-6 * np.abs(b).max())
     with pytest.raises(InputError, match="float32"):
         tiny.save(tmp_path / "x", format="bilm-tf", dtype=dtype)
-    with pytest.raises(InputError, match="dtype must be float32, float16, int8, int4, not"):
+    with pytest.raises(InputError, match="dtype must be float32, float16, int8 or int4, not"):
         tiny.save(tmp_path / "x", dtype="int3")
 
 
@@ -82,5 +82,5 @@ def test_scales_that_do_not_fit(lm_folder, tmp_path):
     path = tmp_path / "x" / "model.safetensors"
     tensors = load_file(path)
     save_file(tensors | {"softmax.weight.scale": torch.ones(3)}, path)
-    with pytest.raises(FormatError, match="scales that do not fit its weights"):
+    with pytest.raises(FormatError, match="softmax.weight has the type I8 or scales that no"):
         Elmo.load(tmp_path / "x", device="cpu")

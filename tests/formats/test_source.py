@@ -12,7 +12,9 @@ from elmokit.errors import (
     FormatError,
     InputError,
     ModelNotFoundError,
+    OutOfMemoryError,
 )
+from elmokit.formats.source import own_errors
 from helpers.checkpoints import same_tensors
 
 
@@ -104,7 +106,15 @@ def test_unreadable_archives(lm_folder, tmp_path):
     at = archive.find(b"softmax")  # the file's data starts shortly after its name
     archive[at + 40 : at + 80] = bytes(40)
     (tmp_path / "bad.zip").write_bytes(archive)
-    with pytest.raises(FormatError, match="damaged"):
+    with pytest.raises(FormatError, match="cannot unpack .*softmax.hdf5"):
         Elmo.load(tmp_path / "bad.zip")
     with pytest.raises(ModelNotFoundError, match="there is no model ''"):
         Elmo.load("")
+
+
+def test_too_little_memory_is_not_blamed_on_the_file():
+    with (
+        pytest.raises(OutOfMemoryError, match="does not fit in memory"),
+        own_errors("weights.hdf5 is damaged", "download it again"),
+    ):
+        raise MemoryError

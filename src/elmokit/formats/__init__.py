@@ -15,10 +15,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from elmokit.errors import ModelNotFoundError
+from elmokit.errors import ModelNotFoundError, shortened, shown
 from elmokit.formats import bilm_tf, many_langs, native
 from elmokit.formats.checkpoint import Checkpoint
-from elmokit.formats.source import sources
+from elmokit.formats.source import expanded, sources
 
 READERS = (native, many_langs, bilm_tf)
 """Format modules in the order they are tried."""
@@ -42,27 +42,24 @@ def find_model(model: str | Path) -> Path:
         model: A path, the name of a bundled model, or the name of a model in one of the folders
             listed in $ELMOKIT_MODELS. The folder of a training run means its best model.
     """
-    path, name = Path(model).expanduser(), str(model)
+    path, name = expanded(model), str(model)
+    folders = os.environ.get("ELMOKIT_MODELS", "").split(os.pathsep)
     try:
-        exists = bool(name.strip()) and path.exists()
-        has_recipe = (path / "recipe.json").is_file()
-        is_run = has_recipe and not (path / "config.json").is_file()
+        if name.strip() and path.exists():
+            is_run = (path / "recipe.json").is_file() and not (path / "config.json").is_file()
+            return _best_model(path) if is_run else path
+        if name.strip() and "/" not in name:
+            for folder in (_BUNDLED, *map(Path, filter(None, folders))):
+                for candidate in (folder / name, folder / f"{name}.zip"):
+                    if candidate.exists():
+                        return candidate
     except OSError as error:
-        raise ModelNotFoundError(f"cannot read {path}: {error.strerror}") from error
-    if exists:
-        return _best_model(path) if is_run else path
-    folders = [
-        _BUNDLED,
-        *map(Path, filter(None, os.environ.get("ELMOKIT_MODELS", "").split(os.pathsep))),
-    ]
-    if name.strip() and "/" not in name:
-        for folder in folders:
-            for candidate in (folder / name, folder / f"{name}.zip"):
-                if candidate.exists():
-                    return candidate
+        if isinstance(error, ModelNotFoundError):
+            raise
+        raise ModelNotFoundError(f"cannot read {shown(str(path))}: {error.strerror}") from error
     raise ModelNotFoundError(
-        f"there is no model {name!r}; give a model folder, a ZIP archive, the name of a bundled "
-        f"model ({', '.join(bundled_models())}), or a name in a folder of $ELMOKIT_MODELS"
+        f"there is no model {shown(name)}; give a model folder, a ZIP archive, the name of a "
+        f"bundled model ({', '.join(bundled_models())}), or a name in a folder of $ELMOKIT_MODELS"
     )
 
 
@@ -89,6 +86,6 @@ def read_model(model: str | Path) -> Checkpoint:
                 return reader.read(source).check()
     looked = "; ".join(reader.LOOKS_FOR for reader in READERS)
     names = places[0].all_names
-    found = ", ".join(names[:8]) or "nothing"
+    found = shortened(", ".join(names[:8]), 200) or "nothing"
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     raise ModelNotFoundError(f"{path} is not a model: looked for {looked}; found {found}{more}")

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import h5py
-import numpy as np
-import torch
 from torch import Tensor
 
-from elmokit.config import ModelConfig
-from elmokit.errors import FormatError, ShapeError, UnsupportedModelError
+from elmokit.errors import FormatError, ShapeError, UnsupportedModelError, shortened
 from elmokit.formats.bilm_tf_layout import (
     read_options,
     softmax_table,
@@ -23,34 +18,24 @@ from elmokit.formats.bilm_tf_layout import (
     write_options,
 )
 from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint
-from elmokit.formats.source import Source, parse_json, read_text, require_file
-from elmokit.formats.tables import Entry, read_all, write_all
+from elmokit.formats.hdf5_weights import Hdf5Weights, open_hdf5
+from elmokit.formats.source import Source, given_files
+from elmokit.formats.tables import Entry, Stored, read_all, write_all
 from elmokit.io.atomic import new_folder, reserve_space
 
 LOOKS_FOR = "an options JSON and an HDF5 weights file (AllenNLP, bilm-tf, NLPL)"
 """The files that identify this format."""
+_MOST_FILES = 16  # HDF5 files to open in search of the weights
 
 
 @dataclass(frozen=True)
-class _File:
-    """A file on disk, or a file of a source.
+class _Names:
+    """Names of a model's files in its source."""
 
-    Args:
-        label: Name for errors.
-        source: Folder or archive; None for a path on disk.
-        name: Name in the source, or path.
-    """
-
-    label: str
-    source: Source | None
-    name: str
-
-    def open(self) -> BinaryIO:
-        return self.source.open(self.name) if self.source else open(self.name, "rb")
-
-    def text(self) -> str:
-        with self.open() as file:
-            return read_text(file, self.label)
+    options: str
+    weights: str
+    softmax: str | None = None
+    vocabulary: str | None = None
 
 
 def matches(source: Source) -> bool:
@@ -63,21 +48,22 @@ def read(source: Source) -> Checkpoint:
     options = _options_names(source)
     if len(options) > 1:
         raise FormatError(
-            f"{source.path} has several options files ({', '.join(options)}); choose one with "
+            f"{source.path} has several options files ({_listed(options)}); choose one with "
             "options= and weights="
         )
+    candidates = list(filter(_is_hdf5, source.names))
     weights, softmaxes = [], []
-    for name in filter(_is_hdf5, source.names):
-        with _hdf5(_at(source, name)) as file:
+    for name in candidates[:_MOST_FILES]:
+        with open_hdf5(source, name) as file:
             if "char_embed" in file:
                 weights.append(name)
             elif "softmax" in file:
                 softmaxes.append(name)
-    if len(weights) != 1:
-        found = ", ".join(weights or filter(_is_hdf5, source.names))
+    if len(weights) != 1 or len(candidates) > _MOST_FILES:
         raise FormatError(
             f"{source.path} must have exactly one HDF5 file with a dataset char_embed, but has "
-            f"{len(weights)} ({found}); choose one with options= and weights="
+            f"{len(weights)} ({_listed(weights or candidates)}); choose one with options= and "
+            "weights="
         )
     vocabularies = [n for n in source.names if n in ("vocab.txt", "vocab.txt.gz")] or [
         n for n in source.names if "vocab" in n and n.endswith((".txt", ".txt.gz"))
@@ -85,18 +71,12 @@ def read(source: Source) -> Checkpoint:
     if len(softmaxes) > 1 or (softmaxes and len(vocabularies) > 1):
         raise FormatError(
             f"{source.path} has several softmax or vocabulary files "
-            f"({', '.join(softmaxes + vocabularies)}); choose the files with options=, weights=, "
+            f"({_listed(softmaxes + vocabularies)}); choose the files with options=, weights=, "
             "softmax= and vocabulary="
         )
-    softmax = _at(source, softmaxes[0]) if softmaxes else None
-    return _read(
-        _at(source, options[0]),
-        _at(source, weights[0]),
-        softmax,
-        _at(source, vocabularies[0]) if softmax and vocabularies else None,
-        f"bilm-tf HDF5 ({source.kind})",
-        str(source.path),
-    )
+    softmax = softmaxes[0] if softmaxes else None
+    vocabulary = vocabularies[0] if softmaxes and vocabularies else None
+    return _read(source, _Names(options[0], weights[0], softmax, vocabulary))
 
 
 def read_files(
@@ -113,24 +93,9 @@ def read_files(
         softmax: The HDF5 weights of the softmax, if there are any.
         vocabulary: The words of the softmax, one per line; required with ``softmax``.
     """
-
-    def file(path: str | Path | None, what: str) -> _File | None:
-        if path is None:
-            return None
-        path = require_file(path, what)
-        return _File(str(path), None, str(path))
-
-    options_file, weights_file = file(options, "options file"), file(weights, "weights file")
-    assert options_file is not None
-    assert weights_file is not None
-    return _read(
-        options_file,
-        weights_file,
-        file(softmax, "softmax file"),
-        file(vocabulary, "vocabulary file"),
-        "bilm-tf HDF5 (files)",
-        str(weights),
-    )
+    source = given_files(options=options, weights=weights, softmax=softmax, vocabulary=vocabulary)
+    given = {name.removesuffix(".gz"): name for name in source.names}
+    return _read(source, _Names(**given))
 
 
 def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None:
@@ -175,10 +140,6 @@ def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None
             (new / "vocab.txt").write_text(lines, encoding="utf-8")
 
 
-def _at(source: Source, name: str) -> _File:
-    return _File(f"{source.path}/{name}", source, name)
-
-
 def _is_hdf5(name: str) -> bool:
     return name.endswith((".hdf5", ".h5"))
 
@@ -188,95 +149,64 @@ def _options_names(source: Source) -> list[str]:
     return exact or [name for name in source.names if name.endswith("options.json")]
 
 
-def _read(
-    options_file: _File,
-    weights_file: _File,
-    softmax_file: _File | None,
-    vocabulary_file: _File | None,
-    format_name: str,
-    source: str,
-) -> Checkpoint:
-    vocabulary = None if vocabulary_file is None else _read_vocabulary(vocabulary_file)
-    options = parse_json(options_file.text(), options_file.label)
-    with _hdf5(weights_file) as file:
-        config = read_options(options, options_file.label, bidirectional="rnn" not in file)
-        tensors = _read_tensors(file, weights_table(config), options_file.label, weights_file.label)
-    if softmax_file is not None:
-        with _hdf5(softmax_file) as file:
-            config = _with_softmax(config, file, softmax_file, vocabulary, vocabulary_file)
-            tensors |= _read_tensors(
-                file, softmax_table(config), options_file.label, softmax_file.label
-            )
-    return Checkpoint(config, tensors, vocabulary, format=format_name, source=source)
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(shortened, names[:3])) + more
+
+
+def _read(source: Source, names: _Names) -> Checkpoint:
+    options_label = source.label(names.options)
+    options = source.json(names.options)
+    with open_hdf5(source, names.weights) as file:
+        config = read_options(options, options_label, bidirectional="rnn" not in file)
+        tensors = _read_tensors(file, weights_table(config), options_label)
+    vocabulary = None
+    if names.softmax is not None:
+        with open_hdf5(source, names.softmax) as file:
+            vocabulary = _read_vocabulary(source, names, file)
+            config = replace(config, vocabulary_size=len(vocabulary))
+            tensors |= _read_tensors(file, softmax_table(config), options_label)
+    return Checkpoint(
+        config,
+        tensors,
+        vocabulary,
+        format=f"bilm-tf HDF5 ({source.kind})",
+        source=str(source.path),
+    )
 
 
 def _read_tensors(
-    file: Any, table: list[Entry], options_label: str, label: str
+    file: Hdf5Weights, table: Iterable[Entry], options_label: str
 ) -> dict[str, Tensor]:
-    def load(name: str) -> Tensor | None:
-        if name not in file:  # bilm-tf drops a level from the names of one-layer models
-            name = name.replace("/MultiRNNCell/Cell0", "")
-        if name not in file:
-            return None
-        if not isinstance(file[name], h5py.Dataset):
-            raise FormatError(f"{label}: {name} must be a dataset, but it is a group")
-        try:
-            return torch.from_numpy(np.asarray(file[name][()], np.float32))
-        except (OSError, TypeError, ValueError) as error:
-            raise FormatError(
-                f"{label}: cannot read {name} ({error}); download it again"
-            ) from error
+    def find(name: str) -> Stored | None:
+        # bilm-tf drops a level from the names of one-layer models
+        return file.get(name) or file.get(name.replace("/MultiRNNCell/Cell0", ""))
 
-    return read_all(table, load, options_label, label)
+    return read_all(table, find, options_label, file.label)
 
 
-def _with_softmax(
-    config: ModelConfig,
-    file: Any,
-    softmax_file: _File,
-    vocabulary: list[str] | None,
-    vocabulary_file: _File | None,
-) -> ModelConfig:
-    """Return the config with the size of the softmax, which only its own file contains."""
-    if "softmax/b" not in file:
+def _read_vocabulary(source: Source, names: _Names, softmax: Hdf5Weights) -> list[str]:
+    """Return the words of the softmax; their number is known from its own file only."""
+    bias = softmax.get("softmax/b")
+    if bias is None or len(bias.shape) != 1:
         raise FormatError(
-            f"{softmax_file.label} has no dataset softmax/b, so it is not a softmax file"
+            f"{softmax.label} has no dataset softmax/b of one dimension, so it is not a softmax "
+            "file"
         )
-    n = len(file["softmax/b"])
-    if vocabulary is None:
+    (n,) = bias.shape
+    if names.vocabulary is None:
         raise FormatError(
-            f"{softmax_file.label} has a softmax of {n} words but no vocabulary file; put "
-            "vocab.txt next to it or pass vocabulary="
+            f"{softmax.label} has a softmax of {n} words but no vocabulary file; put vocab.txt "
+            "next to it or pass vocabulary="
         )
-    if len(vocabulary) != n:
-        assert vocabulary_file is not None
+    lines = source.lines(names.vocabulary, n + 1)  # and the line that bilm-tf skips
+    words = [word for word in map(str.strip, lines) if word != "!!!MAXTERMID"]
+    if len(words) != n:
         raise ShapeError(
-            f"{softmax_file.label} has a softmax of {n} words but {vocabulary_file.label} has "
-            f"{len(vocabulary)}; use the two files of the same model"
+            f"{softmax.label} has a softmax of {n} words but {source.label(names.vocabulary)} has "
+            f"{len(words)}; use the two files of the same model"
         )
-    return replace(config, vocabulary_size=n)
-
-
-def _read_vocabulary(file: _File) -> list[str]:
-    lines = file.text().split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    words = [line.strip() for line in lines]
-    return [word for word in words if word != "!!!MAXTERMID"]  # bilm-tf skips it too
-
-
-@contextlib.contextmanager
-def _hdf5(file: _File) -> Iterator[Any]:
-    """Open an HDF5 file for reading."""
-    with file.open() as handle:
-        try:
-            opened = h5py.File(handle, "r")
-        except OSError as error:
-            raise FormatError(
-                f"{file.label} is not a complete HDF5 file ({error}); download it again"
-            ) from error
-        with opened:
-            yield opened
+    return words
 
 
 def _write_hdf5(path: Path, tensors: dict[str, Tensor]) -> None:

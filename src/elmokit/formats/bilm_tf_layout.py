@@ -5,17 +5,20 @@ docs/formats.md describes the names and the arithmetic.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from elmokit.config import (
-    N_BYTE_CHARACTERS,
-    ContextConfig,
-    ModelConfig,
-    TokenEncoderConfig,
+from elmokit.config import N_BYTE_CHARACTERS, ModelConfig
+from elmokit.errors import (
+    ConfigError,
+    FormatError,
+    ShapeError,
+    UnsupportedModelError,
+    shortened,
+    shown,
 )
-from elmokit.errors import ConfigError, FormatError, ShapeError, UnsupportedModelError
 from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.formats.tables import Entry, renamed, transposed, with_padding_row
 
@@ -30,37 +33,42 @@ def read_options(options: dict[str, Any], label: str, bidirectional: bool) -> Mo
         )
     try:
         cnn, lstm = options["char_cnn"], options["lstm"]
-        n_characters = int(cnn.get("n_characters", N_BYTE_CHARACTERS))
+        own = options.get("elmokit", {})
+        n_characters = cnn.get("n_characters", N_BYTE_CHARACTERS)
         if n_characters not in (N_BYTE_CHARACTERS, N_BYTE_CHARACTERS + 1):
             raise ShapeError(
-                f"{label} has char_cnn.n_characters {n_characters}; a model of UTF-8 bytes has "
-                f"{N_BYTE_CHARACTERS} (training) or {N_BYTE_CHARACTERS + 1} (prediction)"
+                f"{label} has char_cnn.n_characters {shown(n_characters)}; a model of UTF-8 bytes "
+                f"has {N_BYTE_CHARACTERS} (training) or {N_BYTE_CHARACTERS + 1} (prediction)"
             )
-        return ModelConfig(
-            **_own_settings(options, label, int(lstm.get("n_layers", 1))),
-            token_encoder=TokenEncoderConfig(
-                filters=tuple((int(width), int(count)) for width, count in cnn["filters"]),
-                n_highway=int(cnn.get("n_highway") or 0),
-                character_dim=int(cnn["embedding"]["dim"]),
-                max_characters=int(cnn.get("max_characters_per_token", 50)),
-                activation=cnn.get("activation", "relu"),
-            ),
-            context=ContextConfig(
-                n_layers=int(lstm.get("n_layers", 1)),
-                cell_dim=int(lstm["dim"]),
-                projection_dim=int(lstm["projection_dim"]),
-                cell_clip=float(lstm["cell_clip"]) if lstm.get("cell_clip") else None,
-                proj_clip=float(lstm["proj_clip"]) if lstm.get("proj_clip") else None,
-                skip_connections=bool(lstm.get("use_skip_connections", False)),
-                bidirectional=bidirectional,
-            ),
-        )
+        values = {
+            "token_encoder": {
+                "filters": cnn["filters"],
+                "n_highway": cnn.get("n_highway") or 0,
+                "character_dim": cnn["embedding"]["dim"],
+                "max_characters": cnn.get("max_characters_per_token", 50),
+                "activation": cnn.get("activation", "relu"),
+            },
+            "context": {
+                "n_layers": lstm.get("n_layers", 1),
+                "cell_dim": lstm["dim"],
+                "projection_dim": lstm["projection_dim"],
+                "cell_clip": lstm.get("cell_clip") or None,
+                "proj_clip": lstm.get("proj_clip") or None,
+                "skip_connections": lstm.get("use_skip_connections", False),
+                "bidirectional": bidirectional,
+            },
+        } | {key: own[key] for key in _OWN_SETTINGS if key in own}
     except KeyError as error:
         raise FormatError(f"{label} has no {error}; it is not an ELMo options file") from error
-    except (TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise FormatError(f"{label}: {error}") from error
-        raise FormatError(f"{label} has a value of the wrong type: {error}") from error
+    except (TypeError, AttributeError) as error:
+        raise FormatError(
+            f"{label} has a value of the wrong type in char_cnn, lstm or elmokit, which must be "
+            "objects; use the file that came with the weights"
+        ) from error
+    try:
+        return ModelConfig.from_dict(values)
+    except ConfigError as error:
+        raise FormatError(f"{label}: {shortened(str(error), 400)}") from error
 
 
 def write_options(config: ModelConfig) -> dict[str, Any]:
@@ -92,54 +100,32 @@ def write_options(config: ModelConfig) -> dict[str, Any]:
     return options
 
 
-def _own_settings(options: dict[str, Any], label: str, n_layers: int) -> dict[str, Any]:
-    """Return the settings that only ElmoKit has, from its own key in options.json."""
-    own = options.get("elmokit", {})
-    if not isinstance(own, dict):
-        raise FormatError(f"{label}: elmokit must be an object, not {own!r}")
-    own = {key: value for key, value in own.items() if key in _OWN_SETTINGS}
-    values = ModelConfig.from_dict(own | {"context": {"n_layers": n_layers}})
-    return {key: getattr(values, key) for key in _OWN_SETTINGS}
-
-
-def weights_table(config: ModelConfig) -> list[Entry]:
-    """Return the entries of a weights file."""
+def weights_table(config: ModelConfig) -> Iterator[Entry]:
+    """Yield the entries of a weights file."""
     encoder, context = config.token_encoder, config.context
     f, p, h = encoder.n_filters, context.projection_dim, context.cell_dim
     cnn = "token_encoder."
-    table = [
-        with_padding_row(
-            "char_embed",
-            cnn + "character_embedding.weight",
-            (N_BYTE_CHARACTERS, encoder.character_dim),
-            f"char_cnn.embedding.dim = {encoder.character_dim}",
-        )
-    ]
+    yield with_padding_row(
+        "char_embed",
+        cnn + "character_embedding.weight",
+        (N_BYTE_CHARACTERS, encoder.character_dim),
+        f"char_cnn.embedding.dim = {encoder.character_dim}",
+    )
     for i, (width, count) in enumerate(encoder.filters):
         native, given = f"{cnn}convolutions.{i}.", f"char_cnn.filters[{i}] = [{width}, {count}]"
-        table += [
-            _convolution(
-                f"CNN/W_cnn_{i}",
-                native + "weight",
-                (1, width, encoder.character_dim, count),
-                given,
-            ),
-            renamed(f"CNN/b_cnn_{i}", native + "bias", (count,), given),
-        ]
+        shape = (1, width, encoder.character_dim, count)
+        yield _convolution(f"CNN/W_cnn_{i}", native + "weight", shape, given)
+        yield renamed(f"CNN/b_cnn_{i}", native + "bias", (count,), given)
     for k in range(encoder.n_highway):
         for foreign, native in (("carry", "gate"), ("transform", "transform")):
             where, given = f"{cnn}highways.{k}.{native}.", f"{f} filters in char_cnn.filters"
-            table += [
-                transposed(f"CNN_high_{k}/W_{foreign}", where + "weight", (f, f), given),
-                renamed(f"CNN_high_{k}/b_{foreign}", where + "bias", (f,), given),
-            ]
+            yield transposed(f"CNN_high_{k}/W_{foreign}", where + "weight", (f, f), given)
+            yield renamed(f"CNN_high_{k}/b_{foreign}", where + "bias", (f,), given)
     if f != p:
         where = cnn + "projection."
         given = f"{f} filters in char_cnn.filters and lstm.projection_dim = {p}"
-        table += [
-            transposed("CNN_proj/W_proj", where + "weight", (f, p), given),
-            renamed("CNN_proj/b_proj", where + "bias", (p,), given),
-        ]
+        yield transposed("CNN_proj/W_proj", where + "weight", (f, p), given)
+        yield renamed("CNN_proj/b_proj", where + "bias", (p,), given)
     given = f"lstm.dim = {h} and lstm.projection_dim = {p}"
     for d, direction in enumerate(("forward", "backward")[: context.n_directions]):
         for layer in range(context.n_layers):
@@ -151,13 +137,10 @@ def weights_table(config: ModelConfig) -> list[Entry]:
                 cell = f"rnn/MultiRNNCell/Cell{layer}/LSTMCell/"
                 kernel, bias = cell + "kernel", cell + "bias"
                 projection = cell + "projection/kernel"
-            table += [
-                _kernel(kernel, native, p, (2 * p, 4 * h), given),
-                renamed(bias, native + "bias", (4 * h,), given),
-            ]
+            yield _kernel(kernel, native, p, (2 * p, 4 * h), given)
+            yield renamed(bias, native + "bias", (4 * h,), given)
             if context.has_projection:
-                table.append(transposed(projection, native + "projection", (h, p), given))
-    return table
+                yield transposed(projection, native + "projection", (h, p), given)
 
 
 def softmax_table(config: ModelConfig) -> list[Entry]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from elmokit.config import ModelConfig
-from elmokit.errors import FormatError, ShapeError
+from elmokit.arguments import instance
+from elmokit.config import MixConfig, ModelConfig
+from elmokit.errors import FormatError, ShapeError, shortened
+from elmokit.formats.value_range import check_range
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.softmax import make_softmax
 from elmokit.text.characters import Alphabet, CodepointAlphabet, Utf8Alphabet
@@ -44,6 +47,10 @@ class Checkpoint:
     source: str = ""
     """Path of the files."""
 
+    def __post_init__(self) -> None:
+        instance(self.config, "config", ModelConfig, "a ModelConfig")
+        instance(self.tensors, "tensors", dict, "tensors by their names")
+
     def alphabet(self) -> Alphabet:
         """Return the alphabet that converts words into this model's ids."""
         encoder = self.config.token_encoder
@@ -61,29 +68,14 @@ class Checkpoint:
 
     def expected_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the name and shape of every tensor that the config requires."""
-        with torch.device("meta"):
-            shapes = {k: tuple(v.shape) for k, v in BiLM(self.config).state_dict().items()}
-            if self.config.vocabulary_size:
-                softmax = make_softmax(self.config)
-                shapes |= {SOFTMAX + k: tuple(v.shape) for k, v in softmax.state_dict().items()}
-        return shapes
+        return dict(required_shapes(self.config))
 
     def check(self) -> Checkpoint:
-        """Raise unless every tensor exists, has its shape and is finite; return self."""
-        expected = self.expected_shapes()
-        if missing := sorted(set(expected) - set(self.tensors)):
-            raise ShapeError(f"{self.source} has no weights {', '.join(missing)}")
-        if extra := sorted(set(self.tensors) - set(expected)):
-            raise ShapeError(
-                f"{self.source} has weights that its config does not require: {', '.join(extra)}"
-            )
-        for name, tensor in self.tensors.items():
-            if tuple(tensor.shape) != expected[name]:
-                raise ShapeError(
-                    f"{self.source}: config.json requires {name} of shape {expected[name]}, but "
-                    f"the weights have {tuple(tensor.shape)}"
-                )
-            check_finite(tensor, name, self.source)
+        """Raise unless every tensor exists, has its shape, and no text can cause an overflow."""
+        found = {name: tuple(tensor.shape) for name, tensor in self.tensors.items()}
+        compare_shapes(self.config, found, self.source)
+        maxima = {k: largest(tensor, k, self.source) for k, tensor in self.tensors.items()}
+        check_range(self.config, self.tensors, maxima, self.source)
         return self
 
     def checksum(self) -> str:
@@ -96,12 +88,79 @@ class Checkpoint:
         return digest.hexdigest()
 
 
-def check_finite(tensor: Tensor, name: str, source: str) -> None:
-    """Raise if a weight is NaN or infinite."""
-    finite = torch.isfinite(tensor)
-    if not finite.all():
-        n = int((~finite).sum())
+def required_shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the name and shape of every tensor that a config requires.
+
+    One layer of each kind is built and stands for the others. A config may require thousands, and
+    the first one that a file lacks is enough to refuse it.
+    """
+    encoder, context = config.token_encoder, config.context
+    all_filters = ((encoder.widest, encoder.n_filters),) if encoder.filters else ()
+    one = replace(
+        config,
+        token_encoder=replace(encoder, filters=all_filters, n_highway=min(1, encoder.n_highway)),
+        context=replace(context, n_layers=1),
+        mix=MixConfig(),
+    )
+    with torch.device("meta"):
+        tensors = BiLM(one).state_dict()
+        if config.vocabulary_size:
+            softmax = make_softmax(config).state_dict()
+            tensors |= {SOFTMAX + name: tensor for name, tensor in softmax.items()}
+    repeated = {
+        "token_encoder.highways.0.": encoder.n_highway,
+        "forward_layers.0.": context.n_layers,
+        "backward_layers.0.": context.n_layers,
+    }
+    for name, tensor in tensors.items():
+        if name.startswith("token_encoder.convolutions."):
+            continue
+        prefix = next((p for p in repeated if name.startswith(p)), None)
+        if prefix is None:
+            yield name, tuple(tensor.shape)
+        else:
+            for i in range(repeated[prefix]):
+                yield f"{prefix[:-2]}{i}.{name.removeprefix(prefix)}", tuple(tensor.shape)
+    for i, (width, count) in enumerate(encoder.filters):
+        yield f"token_encoder.convolutions.{i}.weight", (count, encoder.character_dim, width)
+        yield f"token_encoder.convolutions.{i}.bias", (count,)
+
+
+def compare_shapes(config: ModelConfig, found: Mapping[str, tuple[int, ...]], source: str) -> None:
+    """Raise unless a file has the tensors that its config requires, and no others.
+
+    Args:
+        config: The config.
+        found: Shapes in the file by name.
+        source: The file, for errors.
+    """
+    names = set()
+    for name, shape in required_shapes(config):
+        if name not in found:
+            raise ShapeError(f"{source} has no weights {name}, which its config requires")
+        if found[name] != shape:
+            raise ShapeError(
+                f"{source}: the config requires {name} of shape {shape}, but the weights have "
+                f"{shortened(str(found[name]))}"
+            )
+        names.add(name)
+    if extra := found.keys() - names:
+        raise ShapeError(
+            f"{source} has {len(extra)} weights that its config does not require, such as "
+            f"{shortened(min(extra))}"
+        )
+
+
+def largest(tensor: Tensor, name: str, source: str) -> float:
+    """Return the largest absolute value of a tensor; raise if one is NaN or infinite."""
+    if not tensor.numel():
+        return 0.0
+    low, high = tensor.aminmax()  # one pass; both are NaN if a value is
+    found = max(-float(low), float(high))
+    if not math.isfinite(found):
+        n = int((~torch.isfinite(tensor)).sum())
         raise FormatError(
             f"{source} has {n} NaN or infinite values in {name}; the file is damaged or its "
             "training diverged, so use another copy or an earlier checkpoint"
         )
+    return found

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import pickle
-from collections.abc import Iterable
-from pathlib import PurePosixPath
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from elmokit.config import PUBLISHED_FILTERS, ContextConfig, ModelConfig, TokenEncoderConfig
-from elmokit.errors import ConfigError, FormatError, UnsupportedModelError
+from elmokit.config import PUBLISHED_FILTERS, ModelConfig
+from elmokit.errors import ConfigError, FormatError, UnsupportedModelError, shortened, shown
 from elmokit.formats.checkpoint import Checkpoint
-from elmokit.formats.source import Source
+from elmokit.formats.source import JSON_BYTES, Source
+from elmokit.formats.state_dicts import state_dict
 from elmokit.formats.tables import Entry, read_all, renamed, with_padding_row
 
 LOOKS_FOR = "config.json, token_embedder.pkl and encoder.pkl (ELMoForManyLangs)"
 """The files that identify this format."""
+_EMBEDDER = "token_embedder.pkl"
+_MOST_FILES = 16  # JSON files to open in search of the architecture
+_FEW_ENTRIES = 100_000  # of a dictionary; not compared with the weights, which may be truncated
 
 _RELEASED = {
     "encoder": {
@@ -51,7 +52,7 @@ def read(source: Source) -> Checkpoint:
     """Read a model from a folder or archive."""
     architecture, label = _architecture(source)
     embedder = _section(architecture, "token_embedder", label)
-    words = _read_dictionary(source, "word.dic") if _integer(embedder, "word_dim", label) else []
+    words = _read_dictionary(source, "word.dic") if embedder.get("word_dim") else []
     characters = _read_dictionary(source, "char.dic")
     for needed, names, name in (
         (("<bow>", "<eow>", "<bos>", "<eos>", "<oov>", "<pad>"), characters, "char.dic"),
@@ -62,10 +63,11 @@ def read(source: Source) -> Checkpoint:
     config = _config(architecture, label, len(characters), len(words))
     tensors: dict[str, Tensor] = {}
     for file, table in (
-        ("token_embedder.pkl", _embedder_table(config)),
+        (_EMBEDDER, _embedder_table(config)),
         ("encoder.pkl", _encoder_table(config)),
     ):
-        tensors |= _read_tensors(source, file, table, label)
+        find = state_dict(source, file)
+        tensors |= read_all(table, find, label, source.label(file))
     return Checkpoint(
         config,
         tensors,
@@ -82,18 +84,20 @@ def _architecture(source: Source) -> tuple[dict[str, Any], str]:
     config_path names the file, but often as a path on the machine of whoever trained the model.
     """
     config_path = str(source.json("config.json").get("config_path", ""))
-    base = PurePosixPath(config_path.replace("\\", "/")).name
+    base = config_path.replace("\\", "/").rpartition("/")[2]
     names = [n for n in source.all_names if n.endswith(".json") and n != "config.json"]
-    named = [n for n in names if PurePosixPath(n).name == base]
-    for name in named + names:
+    named = [n for n in names if n.rpartition("/")[2] == base]
+    others = [n for n in names if source.size(n) <= JSON_BYTES]  # a larger one is something else
+    for name in (named + others)[:_MOST_FILES]:
         values = source.json(name)
         if {"encoder", "token_embedder"} <= values.keys():
-            return values, f"{source.path}/{name}"
+            return values, source.label(name)
     if base == "cnn_50_100_512_4096_sample.json":
         return _RELEASED, f"{base} (built in)"
     raise FormatError(
-        f"{source.path}/config.json points to {config_path or 'nothing'}, and no JSON file here "
-        f"has encoder and token_embedder; put {base or 'the architecture file'} next to it"
+        f"{source.path}/config.json points to {shortened(config_path) or 'nothing'}, and no JSON "
+        "file here has encoder and token_embedder; put "
+        f"{shortened(base) or 'the architecture file'} next to it"
     )
 
 
@@ -108,34 +112,37 @@ def _config(
     ):
         if str(key).lower() != supported:
             raise UnsupportedModelError(
-                f"{label} has the {section} {key!r}; ElmoKit reads {supported!r} only, which every "
-                "released model has"
+                f"{label} has the {section} {shown(key)}; ElmoKit reads {supported!r} only, which "
+                "every released model has"
             )
     try:
-        filters = tuple((int(width), int(count)) for width, count in embedder["filters"])
-        return ModelConfig(
-            token_encoder=TokenEncoderConfig(
-                filters=filters,
-                n_highway=_integer(embedder, "n_highway", label),
-                character_dim=_integer(embedder, "char_dim", label),
-                n_characters=n_characters,
-                max_characters=_integer(embedder, "max_characters_per_token", label),
-                activation=embedder.get("activation", "relu"),
-                alphabet="codepoints",
-                word_dim=_integer(embedder, "word_dim", label),
-                n_words=n_words,
-            ),
-            context=ContextConfig(
-                n_layers=_integer(encoder, "n_layers", label),
-                cell_dim=_integer(encoder, "dim", label),
-                projection_dim=_integer(encoder, "projection_dim", label),
-                cell_clip=encoder.get("cell_clip") or None,
-                proj_clip=encoder.get("proj_clip") or None,
-                forget_bias=0.0,  # already in the stored bias
-            ),
+        return ModelConfig.from_dict(
+            {
+                "token_encoder": {
+                    "filters": embedder["filters"],
+                    "n_highway": embedder["n_highway"],
+                    "character_dim": embedder["char_dim"],
+                    "n_characters": n_characters,
+                    "max_characters": embedder["max_characters_per_token"],
+                    "activation": embedder.get("activation", "relu"),
+                    "alphabet": "codepoints",
+                    "word_dim": embedder["word_dim"],
+                    "n_words": n_words,
+                },
+                "context": {
+                    "n_layers": encoder["n_layers"],
+                    "cell_dim": encoder["dim"],
+                    "projection_dim": encoder["projection_dim"],
+                    "cell_clip": encoder.get("cell_clip") or None,
+                    "proj_clip": encoder.get("proj_clip") or None,
+                    "forget_bias": 0.0,  # already in the stored bias
+                },
+            }
         )
-    except (KeyError, TypeError, ConfigError) as error:
-        raise FormatError(f"{label} is not a usable architecture: {error}") from error
+    except KeyError as error:
+        raise FormatError(f"{label} has no {error}; it is not a usable architecture") from error
+    except ConfigError as error:
+        raise FormatError(f"{label}: {shortened(str(error), 400)}") from error
 
 
 def _section(architecture: dict[str, Any], key: str, label: str) -> dict[str, Any]:
@@ -145,55 +152,37 @@ def _section(architecture: dict[str, Any], key: str, label: str) -> dict[str, An
     return section
 
 
-def _integer(section: dict[str, Any], key: str, label: str) -> int:
-    value = section.get(key)
-    if not isinstance(value, int):
-        raise FormatError(f"{label} must have a whole number as {key}, not {value!r}")
-    return value
-
-
-def _embedder_table(config: ModelConfig) -> list[Entry]:
-    """Return the entries of token_embedder.pkl."""
+def _embedder_table(config: ModelConfig) -> Iterator[Entry]:
+    """Yield the entries of token_embedder.pkl."""
     c, p = config.token_encoder, config.context.projection_dim
     native = "token_encoder."
-    table = [
-        with_padding_row(
-            "char_emb_layer.embedding.weight",
-            native + "character_embedding.weight",
-            (c.n_characters, c.character_dim),
-            f"char.dic with {c.n_characters} entries and char_dim = {c.character_dim}",
-        )
-    ]
+    yield with_padding_row(
+        "char_emb_layer.embedding.weight",
+        native + "character_embedding.weight",
+        (c.n_characters, c.character_dim),
+        f"char.dic with {c.n_characters} entries and char_dim = {c.character_dim}",
+    )
     if c.word_dim:
-        table.append(
-            with_padding_row(
-                "word_emb_layer.embedding.weight",
-                native + "word_embedding.weight",
-                (c.n_words, c.word_dim),
-                f"word.dic with {c.n_words} entries and word_dim = {c.word_dim}",
-            )
+        yield with_padding_row(
+            "word_emb_layer.embedding.weight",
+            native + "word_embedding.weight",
+            (c.n_words, c.word_dim),
+            f"word.dic with {c.n_words} entries and word_dim = {c.word_dim}",
         )
     for i, (width, count) in enumerate(c.filters):
         given = f"filters[{i}] = [{width}, {count}]"
         name = f"convolutions.{i}."
         shape = (count, c.character_dim, width)
-        table += [
-            renamed(name + "weight", native + name + "weight", shape, given),
-            renamed(name + "bias", native + name + "bias", (count,), given),
-        ]
+        yield renamed(name + "weight", native + name + "weight", shape, given)
+        yield renamed(name + "bias", native + name + "bias", (count,), given)
     f, given = c.n_filters, f"{c.n_filters} filters"
     for k in range(c.n_highway):
-        name = f"highways._layers.{k}."
-        table += [
-            _highway(name + "weight", f"{native}highways.{k}.", "weight", (2 * f, f), given),
-            _highway(name + "bias", f"{native}highways.{k}.", "bias", (2 * f,), given),
-        ]
+        name, where = f"highways._layers.{k}.", f"{native}highways.{k}."
+        yield _highway(name + "weight", where, "weight", (2 * f, f), given)
+        yield _highway(name + "bias", where, "bias", (2 * f,), given)
     given = f"projection_dim = {p}, word_dim = {c.word_dim} and {given}"
-    return [
-        *table,
-        renamed("projection.weight", native + "projection.weight", (p, f + c.word_dim), given),
-        renamed("projection.bias", native + "projection.bias", (p,), given),
-    ]
+    yield renamed("projection.weight", native + "projection.weight", (p, f + c.word_dim), given)
+    yield renamed("projection.bias", native + "projection.bias", (p,), given)
 
 
 def _highway(foreign: str, where: str, kind: str, shape: tuple[int, ...], given: str) -> Entry:
@@ -208,25 +197,19 @@ def _highway(foreign: str, where: str, kind: str, shape: tuple[int, ...], given:
     )
 
 
-def _encoder_table(config: ModelConfig) -> list[Entry]:
-    """Return the entries of encoder.pkl."""
+def _encoder_table(config: ModelConfig) -> Iterator[Entry]:
+    """Yield the entries of encoder.pkl."""
     context = config.context
     h, p = context.cell_dim, context.projection_dim
     given = f"dim = {h} and projection_dim = {p}"
-    table = []
     for direction in ("forward", "backward"):
         for layer in range(context.n_layers):
             foreign, native = f"{direction}_layer_{layer}.", f"{direction}_layers.{layer}."
-            state = foreign + "state_linearity."
-            table += [
-                _gates(
-                    foreign + "input_linearity.weight", native + "input_weight", (4 * h, p), given
-                ),
-                _gates(state + "weight", native + "state_weight", (4 * h, p), given),
-                _gates(state + "bias", native + "bias", (4 * h,), given),
-                renamed(foreign + "state_projection.weight", native + "projection", (p, h), given),
-            ]
-    return table
+            inputs, state = foreign + "input_linearity.", foreign + "state_linearity."
+            yield _gates(inputs + "weight", native + "input_weight", (4 * h, p), given)
+            yield _gates(state + "weight", native + "state_weight", (4 * h, p), given)
+            yield _gates(state + "bias", native + "bias", (4 * h,), given)
+            yield renamed(foreign + "state_projection.weight", native + "projection", (p, h), given)
 
 
 def _gates(foreign: str, native: str, shape: tuple[int, ...], given: str) -> Entry:
@@ -239,34 +222,14 @@ def _gates(foreign: str, native: str, shape: tuple[int, ...], given: str) -> Ent
     return Entry(foreign, (native,), shape, given, lambda t: (exchange(t),), exchange)
 
 
-def _read_tensors(
-    source: Source, name: str, table: Iterable[Entry], settings: str
-) -> dict[str, Tensor]:
-    label = f"{source.path}/{name}"
-    try:
-        with source.open(name) as file:
-            stored = torch.load(file, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError, ValueError) as error:
-        reason = str(error).split("\n")[0][:200]
-        raise FormatError(
-            f"{label} is not a complete PyTorch state dict ({reason}); download it again"
-        ) from error
-    if not isinstance(stored, dict):
-        raise FormatError(f"{label} contains a {type(stored).__name__}; expected a state dict")
-
-    def load(name: str) -> Tensor | None:
-        tensor = stored.get(name)
-        return tensor.float() if isinstance(tensor, Tensor) else None
-
-    return read_all(table, load, settings, label)
-
-
 def _read_dictionary(source: Source, name: str) -> list[str]:
     """Return the items of a .dic file in the order of their ids."""
     if name not in source:
         raise FormatError(f"{source.path} has no {name}, which this model requires")
     items: dict[int, str] = {}
-    for number, line in enumerate(source.text(name).split("\n"), 1):
+    # a row of an embedding has more than one byte
+    most = max(source.size(_EMBEDDER), _FEW_ENTRIES)
+    for number, line in enumerate(source.lines(name, most), 1):
         if not line:
             continue
         fields = line.split("\t")
@@ -277,7 +240,7 @@ def _read_dictionary(source: Source, name: str) -> list[str]:
         except ValueError:
             raise FormatError(
                 f"{source.path}/{name}, line {number}: expected an item, a tab and a number, not "
-                f"{json.dumps(line, ensure_ascii=False)}"
+                f"{shown(line)}"
             ) from None
     if sorted(items) != list(range(len(items))):
         raise FormatError(f"{source.path}/{name}: the ids must run from 0 without gaps")

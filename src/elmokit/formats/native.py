@@ -6,8 +6,11 @@ A model that one version writes can be read by all later versions of the same ma
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from pathlib import Path
+from typing import BinaryIO
 
 from safetensors import SafetensorError
 from safetensors.torch import load as load_bytes
@@ -16,11 +19,11 @@ from torch import Tensor
 
 from elmokit._version import __version__
 from elmokit.config import ModelConfig
-from elmokit.errors import ConfigError, FormatError
-from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint
+from elmokit.errors import ConfigError, FormatError, shortened, shown
+from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint, compare_shapes
 from elmokit.formats.model_card import model_card
-from elmokit.formats.rounding import restored, rounded
-from elmokit.formats.source import Source
+from elmokit.formats.rounding import StoredKind, restored, restored_shapes, rounded
+from elmokit.formats.source import Source, own_errors
 from elmokit.io.atomic import new_folder
 
 LOOKS_FOR = "config.json and model.safetensors (ElmoKit)"
@@ -36,44 +39,44 @@ def matches(source: Source) -> bool:
 
 def read(source: Source) -> Checkpoint:
     """Read a model from a folder or archive."""
-    label = f"{source.path}/config.json"
+    label = source.label("config.json")
     values = source.json("config.json")
     version = values.pop("format_version", None)
     values.pop("elmokit_version", None)
     if version != FORMAT_VERSION:
         raise FormatError(
-            f"{label} has format_version {version}, but ElmoKit {__version__} reads "
+            f"{label} has format_version {shown(version)}, but ElmoKit {__version__} reads "
             f"version {FORMAT_VERSION}; update ElmoKit"
         )
     try:
         config = ModelConfig.from_dict(values)
     except ConfigError as error:
-        raise FormatError(f"{label}: {error}") from error
-    lists = {
-        key: source.text(name).split("\n")[:-1] for key, name in _LISTS.items() if name in source
-    }
-    checkpoint = Checkpoint(
-        config,
-        _read_weights(source),
-        lists.get("vocabulary"),
-        lists.get("characters", []),
-        lists.get("words", []),
-        format=f"native ({source.kind})",
-        source=str(source.path),
-    )
+        raise FormatError(f"{label}: {shortened(str(error), 400)}") from error
+    tensors = _read_weights(source, config)
     encoder = config.token_encoder
     expected = {
         "vocabulary": config.vocabulary_size,
         "characters": encoder.n_characters if encoder.alphabet == "codepoints" else 0,
         "words": encoder.n_words,
     }
+    lists: dict[str, list[str]] = {}
     for key, n in expected.items():
-        if n and len(lists.get(key, ())) != n:
+        name = _LISTS[key]
+        lists[key] = source.lines(name, n) if n and name in source else []
+        if len(lists[key]) != n:
             raise FormatError(
-                f"{source.path}/{_LISTS[key]} must have {n} lines, as config.json says, but has "
-                f"{len(lists.get(key, ()))}"
+                f"{source.path}/{name} must have {n} lines, as config.json says, but has "
+                f"{len(lists[key])}"
             )
-    return checkpoint
+    return Checkpoint(
+        config,
+        tensors,
+        lists["vocabulary"] or None,
+        lists["characters"],
+        lists["words"],
+        format=f"native ({source.kind})",
+        source=str(source.path),
+    )
 
 
 def write(
@@ -93,31 +96,43 @@ def write(
     tensors = rounded(checkpoint.tensors, dtype)
     with new_folder(folder, overwrite, MODEL_FILES) as new:
         (new / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        save_file(tensors, new / "model.safetensors", metadata={"format": "pt"})
+        try:
+            save_file(tensors, new / "model.safetensors", metadata={"format": "pt"})
+        except SafetensorError as error:  # such as a full disk
+            number = re.search(r"os error (\d+)", str(error))
+            raise OSError(int(number[1]) if number else None, str(error)) from error
         # safetensors makes the file readable by its owner only
         shutil.copymode(new / "config.json", new / "model.safetensors")
         for key, name in _LISTS.items():
             if items := getattr(checkpoint, key):
                 text = "".join(item + "\n" for item in items)
                 (new / name).write_bytes(text.encode("utf-8"))
-        (new / "README.md").write_text(model_card(checkpoint, folder.name), encoding="utf-8")
+        card = model_card(checkpoint, folder.name)
+        (new / "README.md").write_text(card, encoding="utf-8", errors="replace")
 
 
-def _read_weights(source: Source) -> dict[str, Tensor]:
+def _read_weights(source: Source, config: ModelConfig) -> dict[str, Tensor]:
     name = "model.safetensors"
-    try:
-        if path := source.local_path(name):
-            tensors = load_file(path)
-        else:
-            with source.open(name) as file:
-                tensors = load_bytes(file.read())
-    except (SafetensorError, ValueError, OSError) as error:
-        raise FormatError(
-            f"{source.path}/{name} is not a complete safetensors file ({error}); copy it again"
-        ) from error
-    try:
+    label = source.label(name)
+    with (
+        own_errors(f"{label} is not a complete safetensors file", "copy it again"),
+        source.open(name) as file,
+    ):
+        compare_shapes(config, restored_shapes(_header(file), label), label)
+        path = source.local_path(name)
+        file.seek(0)
+        tensors = load_bytes(file.read()) if path is None else load_file(path)
         return restored(tensors)
-    except RuntimeError as error:
-        raise FormatError(
-            f"{source.path}/{name} has scales that do not fit its weights; copy it again"
-        ) from error
+
+
+def _header(file: BinaryIO) -> dict[str, StoredKind]:
+    """Return type and shape of each tensor, to compare with the config before reading them."""
+    size = int.from_bytes(file.read(8), "little")
+    end = file.seek(0, os.SEEK_END)
+    file.seek(8)
+    values = json.loads(file.read(min(size, end)))
+    return {
+        name: (str(value["dtype"]), tuple(map(int, value["shape"])))
+        for name, value in values.items()
+        if name != "__metadata__"
+    }

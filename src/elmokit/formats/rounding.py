@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError, shortened, shown
 from elmokit.formats.checkpoint import SOFTMAX
 
 DTYPES = ("float32", "float16", "int8", "int4")
 """Precisions in which a model can be saved."""
+StoredKind = tuple[str, tuple[int, ...]]
+"""Type and shape of a tensor in a file."""
 _SCALE = ".scale"
+_FLOATS = ("F64", "F32", "F16", "BF16")
 _GROUP = 64  # columns that share one scale, in four bits
 # Shares of the full scale to try. A smaller scale clips the largest value but rounds the others
 # more finely. With 7/8, the largest value is stored as -8.
@@ -27,7 +32,7 @@ def rounded(tensors: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
             affect vectors).
     """
     if dtype not in DTYPES:
-        raise InputError(f"dtype must be {', '.join(DTYPES)}, not {dtype!r}")
+        raise InputError(f"dtype must be {', '.join(DTYPES)}, not {shown(dtype)}")
     stored: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         whole = tensor.detach().cpu().float().contiguous()
@@ -42,6 +47,35 @@ def rounded(tensors: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
     return stored
 
 
+def restored_shapes(stored: Mapping[str, StoredKind], source: str) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that :func:`restored` will give; raise if types or scales do not fit.
+
+    Args:
+        stored: Type, by its name in safetensors, and shape of each stored tensor.
+        source: The file, for errors.
+    """
+    whole = {}
+    for name, (dtype, shape) in stored.items():
+        if name.endswith(_SCALE):
+            continue
+        scale_dtype, scale = stored.get(name + _SCALE, ("F32", None))
+        if scale is None:
+            fits = dtype in _FLOATS
+        elif dtype == "U8":
+            fits = len(shape) == len(scale) == 2 and shape[0] == scale[0]
+            fits = fits and scale[1] > 0 and 2 * shape[1] % scale[1] == 0
+            shape = (shape[0], 2 * shape[1]) if fits else shape
+        else:
+            fits = dtype == "I8" and bool(shape) and scale == shape[:1]
+        if not fits or scale_dtype not in _FLOATS:
+            raise FormatError(
+                f"{source}: {shortened(name)} has the type {shortened(dtype)} or scales that no "
+                "version of ElmoKit writes; copy the model again"
+            )
+        whole[name] = shape
+    return whole
+
+
 def restored(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Convert stored weights back to float32; the inverse of :func:`rounded`."""
     whole = {}
@@ -54,7 +88,7 @@ def restored(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         elif tensor.dtype == torch.uint8:
             whole[name] = _from_four_bits(tensor, scale)
         else:
-            whole[name] = tensor * scale.view(-1, *[1] * (tensor.dim() - 1))
+            whole[name] = tensor * scale.float().view(-1, *[1] * (tensor.dim() - 1))
     return whole
 
 

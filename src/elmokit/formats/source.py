@@ -1,16 +1,73 @@
-"""The files of a model, in a folder or in a ZIP archive."""
+"""The files of a model, in a folder or in a ZIP archive: the only way to their bytes.
+
+Model files come from anywhere, so nothing here trusts them. Only regular files are opened. A folder
+is listed a few levels deep. What is packed may become ten times as large, not a thousand times.
+Whatever a library raises for a damaged file becomes a FormatError.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
+import os
+import stat
 import zipfile
-import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from elmokit.errors import FormatError, ModelNotFoundError
+from elmokit.errors import (
+    ElmoKitError,
+    FormatError,
+    ModelNotFoundError,
+    OutOfMemoryError,
+    shortened,
+)
+
+JSON_BYTES = 1 << 20
+"""Most bytes of a JSON file: a thousand times the size of a real config."""
+_LEVELS = 4  # folders within folders to look into; a model's files are at the top or just below
+_ENTRIES = 20_000  # of a folder; a model has a dozen
+_PACKED_RATIO = 10  # weights hardly compress at all, word lists by 4, indented JSON by 8
+_PACKED_EXTRA = 16 << 20  # for small files that compress well
+_TEXT_BYTES = 256 << 20  # thirty times the vocabulary of the Billion Word Benchmark
+_KNOWN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+@contextmanager
+def own_errors(problem: str, advice: str, quote: bool = True) -> Iterator[None]:
+    """Turn whatever a library raises for a damaged file into a FormatError.
+
+    Args:
+        problem: What is wrong: the beginning of the message.
+        advice: What to do: its end.
+        quote: Whether to quote the library. Not if it advises what is unsafe.
+    """
+    try:
+        yield
+    except ElmoKitError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(
+            "the model does not fit in memory; close other programs, or choose a smaller model"
+        ) from error
+    except Exception as error:  # decoders of damaged files raise every class that there is
+        text = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+        reason = f" ({shortened(text)})" if quote else ""
+        raise FormatError(f"{problem}{reason}; {advice}") from error
+
+
+def limit_unpacked(n_bytes: int, n_packed: int, label: str) -> None:
+    """Raise if packed bytes would become so many that they were made to fill the memory."""
+    if n_bytes > _PACKED_EXTRA + _PACKED_RATIO * n_packed:
+        raise FormatError(
+            f"{label} has {n_packed:,} bytes but unpacks to {n_bytes:,} or more, which no model "
+            "does; if it is genuine, unpack it and give the folder"
+        )
 
 
 class Source:
@@ -19,19 +76,19 @@ class Source:
     Args:
         path: The folder or archive.
         files: Path or archive member of each file, by its name relative to the folder.
-        kind: "folder" or "ZIP".
+        kind: "folder", "ZIP" or "files".
     """
 
     def __init__(self, path: Path, files: dict[str, Path | zipfile.ZipInfo], kind: str) -> None:
         self.path, self.kind = path, kind
         self._files = files
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the files, without those in subfolders."""
         return [name for name in self.all_names if "/" not in name]
 
-    @property
+    @cached_property
     def all_names(self) -> list[str]:
         """Names of all files, including those in subfolders."""
         return sorted(self._files)
@@ -39,37 +96,109 @@ class Source:
     def __contains__(self, name: str) -> bool:
         return name in self._files
 
+    def label(self, name: str) -> str:
+        """Return a file's name for errors."""
+        place = self._files.get(name)
+        if isinstance(place, Path):
+            return str(place)
+        return f"{self.path}/{shortened(name)}"
+
     def local_path(self, name: str) -> Path | None:
         """Return the path of a file on disk, or None if it is in an archive."""
         place = self._files[name]
         return place if isinstance(place, Path) else None
 
+    def size(self, name: str) -> int:
+        """Return the number of bytes of a file, unpacked."""
+        place = self._files[name]
+        if isinstance(place, zipfile.ZipInfo):
+            return place.file_size
+        with own_errors(f"cannot read {self.label(name)}", "check the path and its permissions"):
+            return place.stat().st_size
+
     def open(self, name: str) -> BinaryIO:
         """Open a file as a seekable binary file."""
-        place = self._files[name]
-        try:
-            if isinstance(place, Path):
-                return open(place, "rb")
-            with zipfile.ZipFile(self.path) as archive:
-                return io.BytesIO(archive.read(place))
-        except OSError as error:
-            raise FormatError(f"cannot read {self.path}/{name}: {error.strerror}") from error
-        except (zipfile.BadZipFile, EOFError, zlib.error) as error:
-            raise FormatError(f"{name} in {self.path} is damaged: {error}") from error
-        except (RuntimeError, NotImplementedError) as error:  # encrypted, or unusual compression
+        place, label = self._files[name], self.label(name)
+        if isinstance(place, Path):
+            return open_file(place)
+        with own_errors(f"cannot read {self.path}", "check the path and its permissions"):
+            packed = min(place.compress_size, self.path.stat().st_size)
+        limit_unpacked(place.file_size, packed, label)
+        if place.compress_type not in _KNOWN_METHODS:
             raise FormatError(
-                f"cannot unpack {name} from {self.path} ({error}); unpack the archive and give the "
-                "folder"
+                f"cannot unpack {label}, which is packed by an unusual method; unpack the archive "
+                "and give the folder"
+            )
+        with (
+            own_errors(
+                f"cannot unpack {label}", "download it again, or unpack it and give the folder"
+            ),
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(place) as member,
+        ):
+            # without the size, zipfile would unpack more than the size that was just checked
+            return io.BytesIO(member.read(place.file_size))
+
+    def text(self, name: str, most: int = _TEXT_BYTES) -> str:
+        """Read a UTF-8 text; names ending in .gz are decompressed."""
+        label, n_bytes, data = self.label(name), self.size(name), b""
+        if n_bytes <= most:
+            with self.open(name) as file:
+                data = file.read()
+        if name.endswith(".gz"):
+            allowed = min(most, _PACKED_EXTRA + _PACKED_RATIO * len(data))
+            with own_errors(f"{label} is damaged", "download it again"):
+                unpacked = gzip.GzipFile(fileobj=io.BytesIO(data)).read(allowed + 1)
+            limit_unpacked(len(unpacked), len(data), label)
+            data, n_bytes = unpacked, max(n_bytes, len(unpacked))
+        if n_bytes > most:
+            raise FormatError(
+                f"{label} has {n_bytes:,} bytes or more, but such a file has at most {most:,}; use "
+                "the file that came with the model"
+            )
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise FormatError(
+                f"{label} is not valid UTF-8 (byte {error.start}); save it as UTF-8"
             ) from error
 
-    def text(self, name: str) -> str:
-        """Read a UTF-8 text; names ending in .gz are decompressed."""
-        with self.open(name) as file:
-            return read_text(file, f"{self.path}/{name}")
+    def lines(self, name: str, most: int) -> list[str]:
+        """Read the lines of a text.
+
+        Args:
+            name: The file.
+            most: Number of lines that the weights allow.
+        """
+        text = self.text(name)
+        n = text.count("\n") + (text != "" and not text.endswith("\n"))
+        if n > most:
+            raise FormatError(
+                f"{self.label(name)} has {n:,} lines, but the weights have {most:,} rows for them; "
+                "use the files of the same model"
+            )
+        return text.removesuffix("\n").split("\n") if text else []
 
     def json(self, name: str) -> dict[str, Any]:
         """Read a JSON object."""
-        return parse_json(self.text(name), f"{self.path}/{name}")
+        label = self.label(name)
+        try:
+            values = json.loads(self.text(name, JSON_BYTES))
+        except json.JSONDecodeError as error:
+            raise FormatError(
+                f"{label} is not valid JSON (line {error.lineno}, column {error.colno}: "
+                f"{error.msg}); check that the download is complete"
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise FormatError(
+                f"{label} has a number of thousands of digits or is nested too deeply; use the "
+                "file that came with the model"
+            ) from error
+        if not isinstance(values, dict):
+            raise FormatError(
+                f"{label} contains a JSON {type(values).__name__}; expected an object"
+            )
+        return values
 
 
 def sources(path: Path) -> list[Source]:
@@ -78,73 +207,90 @@ def sources(path: Path) -> list[Source]:
     For a folder this is the folder itself; for an archive, each of its folders from the top down.
     """
     if path.is_dir():
+        with own_errors(f"cannot read {path}", "check its permissions"):
+            return [Source(path, dict(_files_below(path)), "folder")]
+    with (
+        own_errors(
+            f"{path} is a file but not a readable ZIP archive",
+            "give a model folder or a ZIP archive, or pass options= and weights=",
+        ),
+        open_file(path) as file,
+        zipfile.ZipFile(file) as archive,
+    ):
+        members = archive.infolist()
+    folders: dict[str, dict[str, Path | zipfile.ZipInfo]] = defaultdict(dict)
+    folders[""] = {}
+    for info in members:
+        parts = info.filename.split("/")
+        if len(parts) > _LEVELS + 1 or not _is_file(parts):
+            continue
+        for level in range(len(parts)):
+            folders["/".join(parts[:level])]["/".join(parts[level:])] = info
+    in_order = sorted(folders, key=lambda folder: (folder.count("/") + bool(folder), folder))
+    return [Source(path, folders[folder], "ZIP") for folder in in_order]
+
+
+def _files_below(path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a folder by their relative names, a level at a time, up to a limit."""
+    level, left = [""], _ENTRIES
+    for _ in range(_LEVELS):
+        below: list[str] = []
+        for folder in level:
+            # a model may have a subfolder that must not be read, but it must be readable itself
+            with suppress(OSError) if folder else nullcontext(), os.scandir(path / folder) as found:
+                for entry in found:
+                    left -= 1
+                    if left < 0:
+                        return
+                    file = path / folder / entry.name
+                    if file.is_file():  # follows links, as downloads in a cache are links
+                        yield folder + entry.name, file
+                    elif entry.is_dir(follow_symlinks=False):
+                        below.append(f"{folder}{entry.name}/")
+        level = below
+
+
+def _is_file(parts: list[str]) -> bool:
+    """Return False for folders, empty names, and the hidden files that macOS adds to archives."""
+    return parts[-1] != "" and parts[-1][0] != "." and "__MACOSX" not in parts
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file; a pipe or a device would never end."""
+    with own_errors(f"cannot read {path}", "check the path and its permissions"):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FormatError(f"{path} is not a regular file; give a file, a folder or an archive")
+        return open(path, "rb")
+
+
+def given_files(**paths: str | Path | None) -> Source:
+    """Return separate files as a source, by the names of the arguments that gave them.
+
+    The name of a .gz file ends in .gz too.
+    """
+    files: dict[str, Path | zipfile.ZipInfo] = {}
+    for name, given in paths.items():
+        if given is None:
+            continue
+        path = expanded(given)
+        if str(path).startswith(("http:", "https:")):
+            raise ModelNotFoundError(
+                f"the {name} file is a web address ({path}); ElmoKit does not download models, so "
+                "download the file and give its path"
+            )
         try:
-            found = [p for p in sorted(path.rglob("*")) if p.is_file()]
-        except OSError as error:
-            raise FormatError(f"cannot read {path}: {error.strerror}") from error
-        return [Source(path, {p.relative_to(path).as_posix(): p for p in found}, "folder")]
+            is_file = path.is_file()
+        except OSError as error:  # the name is too long, or a folder must not be read
+            raise ModelNotFoundError(f"cannot read {path}: {error.strerror}") from error
+        if not is_file:
+            raise ModelNotFoundError(f"there is no {name} file {path}; check the path")
+        files[name + ".gz" * (path.suffix == ".gz")] = path
+    return Source(Path(paths["weights"] or ""), files, "files")
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with ~ expanded."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = [info for info in archive.infolist() if _is_real(info)]
-    except (zipfile.BadZipFile, OSError) as error:
-        raise FormatError(
-            f"{path} is a file but not a readable ZIP archive ({error}); give a model folder "
-            "or a ZIP archive, or pass options= and weights="
-        ) from error
-    roots = {info.filename.rpartition("/")[0] for info in members}
-    places = []
-    for root in sorted(roots | {""}, key=lambda r: (r.count("/") + bool(r), r)):
-        prefix = root + "/" if root else ""
-        files: dict[str, Path | zipfile.ZipInfo] = {
-            info.filename[len(prefix) :]: info
-            for info in members
-            if info.filename.startswith(prefix)
-        }
-        places.append(Source(path, files, "ZIP"))
-    return places
-
-
-def _is_real(info: zipfile.ZipInfo) -> bool:
-    """Return False for folders and for the hidden files that macOS adds to archives."""
-    parts = info.filename.split("/")
-    return not (info.is_dir() or "__MACOSX" in parts or parts[-1].startswith("."))
-
-
-def read_text(file: BinaryIO, label: str) -> str:
-    """Read a UTF-8 text from an open file; labels ending in .gz are decompressed."""
-    try:
-        data = gzip.decompress(file.read()) if label.endswith(".gz") else file.read()
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            f"{label} is not valid UTF-8 (byte {error.start}); save it as UTF-8"
-        ) from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FormatError(f"{label} is damaged: {error}; download it again") from error
-
-
-def parse_json(text: str, label: str) -> dict[str, Any]:
-    """Parse a JSON object."""
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FormatError(
-            f"{label} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}); "
-            "check that the download is complete"
-        ) from error
-    if not isinstance(values, dict):
-        raise FormatError(f"{label} contains a JSON {type(values).__name__}; expected an object")
-    return values
-
-
-def require_file(path: str | Path, what: str) -> Path:
-    """Return the path if it is an existing file; raise otherwise."""
-    path = Path(path).expanduser()
-    if str(path).startswith(("http:", "https:")):
-        raise ModelNotFoundError(
-            f"the {what} is a web address ({path}); ElmoKit does not download models, so download "
-            "the file and give its path"
-        )
-    if not path.is_file():
-        raise ModelNotFoundError(f"there is no {what} {path}; check the path")
-    return path
+        return Path(path).expanduser()
+    except RuntimeError as error:  # ~name without such a user
+        raise ModelNotFoundError(f"there is no home folder for {shortened(str(path))}") from error

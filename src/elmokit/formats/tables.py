@@ -8,8 +8,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from elmokit.errors import ShapeError
-from elmokit.formats.checkpoint import check_finite
+from elmokit.errors import ShapeError, shortened
+from elmokit.formats.checkpoint import largest
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor of a foreign file, not read yet.
+
+    Args:
+        shape: Its shape.
+        read: Returns it in float32.
+    """
+
+    shape: tuple[int, ...]
+    read: Callable[[], Tensor]
 
 
 @dataclass(frozen=True)
@@ -57,34 +70,35 @@ def with_padding_row(foreign: str, native: str, shape: tuple[int, ...], given: s
 
 def read_all(
     table: Iterable[Entry],
-    load: Callable[[str], Tensor | None],
+    find: Callable[[str], Stored | None],
     settings: str,
     weights: str,
 ) -> dict[str, Tensor]:
-    """Read all tensors of a foreign file and check their shapes and values.
+    """Read all tensors of a foreign file and check their shapes, before reading each.
 
     Args:
-        table: The tensors to read.
-        load: Returns the foreign tensor of a name in float32, or None if the file lacks it.
+        table: The tensors to read; the first one that is missing ends the reading.
+        find: Returns the foreign tensor of a name, or None if the file lacks it.
         settings: Name of the file with the settings, for errors.
         weights: Name of the file with the weights, for errors.
     """
     tensors: dict[str, Tensor] = {}
     for entry in table:
-        foreign = load(entry.foreign)
+        foreign = find(entry.foreign)
         problem = f"{settings} and {weights} contradict each other: given {entry.given}, "
         if foreign is None:
             raise ShapeError(
                 f"{problem}there must be a tensor {entry.foreign} of shape {entry.shape}, but it "
                 "is missing"
             )
-        if tuple(foreign.shape) != entry.shape:
+        if foreign.shape != entry.shape:
             raise ShapeError(
                 f"{problem}{entry.foreign} must have shape {entry.shape}, but it has "
-                f"{tuple(foreign.shape)}"
+                f"{shortened(str(foreign.shape))}"
             )
-        check_finite(foreign, entry.foreign, weights)
-        for native, tensor in zip(entry.native, entry.read(foreign), strict=True):
+        whole = foreign.read()
+        largest(whole, entry.foreign, weights)
+        for native, tensor in zip(entry.native, entry.read(whole), strict=True):
             tensors[native] = tensor.contiguous()
     return tensors
 
