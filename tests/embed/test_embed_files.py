@@ -45,6 +45,19 @@ def test_allennlps_layout(cli, tiny, tiny_folder, corpus, tmp_path, flags, layer
     assert sorted(p.name for p in tmp_path.iterdir()) == ["corpus.txt", "out.hdf5"]
 
 
+def test_allennlps_options_without_effect(cli, tiny, tiny_folder, corpus, tmp_path):
+    out = tmp_path / "out.hdf5"
+    done = cli(
+        "embed", corpus, out, "-m", tiny_folder, "--vocab-path", "vocab.txt",
+        "--file-friendly-logging", "--include-package", "my_package",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    check_hdf5(out, tiny, LINES)
+    flags = [line.split()[1] for line in done.stderr.splitlines()]
+    assert flags == ["--vocab-path", "--file-friendly-logging", "--include-package"]
+    assert "--vocab-path" not in cli("embed", "--help").stdout
+
+
 def test_standard_input_and_half_precision(tiny, tiny_folder, tmp_path):
     out = tmp_path / "out.h5"
     text = "\ufeff" + "\r\n".join(LINES)  # with a byte order mark, and no end of line at the end
@@ -188,10 +201,10 @@ def test_memory_stays_flat(tiny, tmp_path, monkeypatch):
 
     append = Job.append
 
-    def counting(self, texts, arrays):
+    def counting(self, group):
         nonlocal ahead
-        ahead -= len(texts)
-        return append(self, texts, arrays)
+        ahead -= len(group)
+        return append(self, group)
 
     monkeypatch.setattr(Job, "append", counting)
     embed_lines(tiny, lines(), tmp_path / "out.hdf5", EmbedOptions())
@@ -225,9 +238,9 @@ def test_many_blank_lines_are_not_one_window(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("elmokit.inference.batches._WINDOW_SENTENCES", 10)
     sizes, append = [], Job.append
 
-    def watched(self, texts, arrays):
-        sizes.append(len(texts))
-        append(self, texts, arrays)
+    def watched(self, group):
+        sizes.append(len(group))
+        append(self, group)
 
     monkeypatch.setattr(Job, "append", watched)
     embed_lines(tiny, iter([""] * 35), tmp_path / "out.hdf5", EmbedOptions())

@@ -156,3 +156,12 @@ def test_without_zstandard(tmp_path, monkeypatch):
     (tmp_path / "a.zst").write_bytes(PACKERS["d.zst"](TEXT))
     with pytest.raises(MissingExtraError, match=r"pip install 'elmokit\[zstd\]'"):
         list(read_lines(tmp_path / "a.zst"))
+
+
+def test_a_line_without_end(tmp_path, monkeypatch):
+    """Such as /dev/zero, which would fill the memory."""
+    monkeypatch.setattr("elmokit.io.lines._LINE_BYTES", 1 << 20)
+    (tmp_path / "a.txt").write_text("short\n" + "a" * (1 << 20) + "\n")
+    for path, number in ((tmp_path / "a.txt", 2), ("/dev/zero", 1)):
+        with pytest.raises(InputError, match=f"line {number} of {path} is longer than 1 MiB"):
+            list(read_lines(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import chain, count
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from elmokit.devices import to_device
 
 Numbers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-Tokens = TypeVar("Tokens", bound=Sequence[str])
+Tokens = TypeVar("Tokens", bound=Sized)
 
 _WINDOW_SENTENCES = 16_384
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from elmokit.devices import is_out_of_memory
+from elmokit.devices import check_memory, is_out_of_memory
 from elmokit.errors import OutOfMemoryError
 from elmokit.inference.batches import NumberedSentences, Numbers, Windows, plan_batches
 from elmokit.inference.states import CarriedState, StartState
@@ -79,6 +79,7 @@ class Engine:
     def __init__(self, bilm: BiLM, alphabet: Alphabet, cache_bytes: int) -> None:
         self.bilm = bilm
         self.alphabet = alphabet
+        self._cache_bytes = cache_bytes
         self.cache = WordCache(
             bilm.token_encoder, alphabet, bilm.config.context.projection_dim, cache_bytes
         )
@@ -88,6 +89,10 @@ class Engine:
     def device(self) -> torch.device:
         """The device of the model."""
         return self.bilm.device
+
+    def fresh(self) -> Engine:
+        """The same model with an empty cache, so nothing that was run before has an influence."""
+        return Engine(self.bilm, self.alphabet, self._cache_bytes)
 
     def run(
         self,
@@ -116,7 +121,7 @@ class Engine:
             yield from self._run_carried(sentences, then, upto, start, rows)
             return
         buffer, first = _Buffer(), 0
-        windows = Windows(sentences, self.alphabet.begin, self.alphabet.end, *self._windows())
+        windows = self._windows(sentences)
 
         def run_batch(window: NumberedSentences, vectors: Tensor, indices: list[int]) -> Result:
             with self._isolated():
@@ -130,6 +135,13 @@ class Engine:
                 windows.read_ahead(share)  # a GPU computes meanwhile
                 yield result
             first += len(window.lengths)
+
+    def cache_words(self, sentences: Sequence[Sequence[str]]) -> None:
+        """Leave the cache as :meth:`run` would, without computing the layers."""
+        self.cache.check_weights()
+        windows = self._windows(sentences)
+        while window := windows.take():
+            self._vectors(window)
 
     def _vectors(self, sentences: NumberedSentences) -> Tensor:
         """The token vectors (1 + W, P) of all distinct words, by number."""
@@ -225,13 +237,17 @@ class Engine:
             start = start.map(lambda t: t.expand(-1, len(indices), -1))
         context = self.bilm.config.context
         n_layers = self.bilm.config.n_layers if upto is None else upto + 1
+        width = 4 * n_layers * context.output_dim  # layers, inputs and outputs of both directions
+        width += 0 if context.carries_state else 2 * context.cell_dim
+        what = f"sentences of {int(lengths.max())} tokens"
+        check_memory(4 * places.numel() * width, self.device, what, "pass shorter ones")
         memory = buffer.get(n_layers * places.numel() * context.output_dim, tokens)
         layers, final = self.bilm(tokens, torch.from_numpy(lengths + 2), start, upto, memory)
         return BatchResult(indices, lengths.tolist(), layers), final
 
-    def _windows(self) -> tuple[int, int]:
-        """The number of sentences in the first and in the largest window."""
-        return _CPU_WINDOWS if self.device.type == "cpu" else _GPU_WINDOWS
+    def _windows(self, sentences: Sequence[Sequence[str]]) -> Windows:
+        sizes = _CPU_WINDOWS if self.device.type == "cpu" else _GPU_WINDOWS
+        return Windows(sentences, self.alphabet.begin, self.alphabet.end, *sizes)
 
     def _batch_limits(self) -> tuple[int, int]:
         """The largest numbers of padded tokens and of sentences in a batch."""
@@ -270,7 +286,7 @@ class Engine:
 
 
 def _too_long(n_tokens: int, device: torch.device) -> OutOfMemoryError:
+    remedy = "split it, or choose fewer layers" + ("" if device.type == "cpu" else ", or use a CPU")
     return OutOfMemoryError(
-        f"a sentence of {n_tokens} tokens does not fit in the memory of {device}; split it, "
-        "request fewer layers, or use the CPU"
+        f"a sentence of {n_tokens} tokens does not fit in the memory of {device}; {remedy}"
     )

@@ -39,12 +39,19 @@ def new_folder(path: Path, overwrite: bool, own_names: Collection[str]) -> Itera
             yield temporary
             replace_folder(temporary, path)
     finally:
-        _remove(temporary)
+        remove_path(temporary)
 
 
-def replace_folder(new: Path, path: Path) -> None:
-    """Rename a folder to ``path``. An existing folder there is deleted after the rename."""
-    old = _beside(path)
+def replace_folder(new: Path, path: Path, *, old: Path | None = None) -> None:
+    """Rename a folder to ``path``. An existing folder there is deleted after the rename.
+
+    Args:
+        new: The folder.
+        path: Its final name.
+        old: The name of the existing folder between the renames, on the same file system. Default:
+            a random name beside it.
+    """
+    old = old or _beside(path)
     try:
         if path.exists():
             os.replace(path, old)
@@ -53,7 +60,7 @@ def replace_folder(new: Path, path: Path) -> None:
         if old.exists() and not path.exists():  # interrupted between the two renames
             os.replace(old, path)
         else:
-            _remove(old)
+            remove_path(old)
 
 
 @contextlib.contextmanager
@@ -182,7 +189,8 @@ def _beside(path: Path) -> Path:
     return path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
 
 
-def _remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
+    """Delete a file or a folder, if it exists and can be deleted."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -27,7 +27,8 @@ PACKED = (".gz", ".xz", ".zst")
 
 _BOM = b"\xef\xbb\xbf"
 _REPORT_BYTES = 1 << 14  # progress is reported this often
-_BUFFER_BYTES = 1 << 20
+_BUFFER_BYTES = 1 << 17
+_LINE_BYTES = 1 << 28  # a longer line is no text
 
 
 def find_files(paths: Sequence[str | Path]) -> list[Path]:
@@ -74,7 +75,13 @@ def read_lines(path: str | Path, advance: Callable[[int], None] = lambda _: None
     number = unreported = position = 0
     try:
         with _open(path) as raw:
-            for number, line in enumerate(_unpack(path, raw), 1):
+            text = _unpack(path, raw)
+            for number, line in enumerate(iter(lambda: text.readline(_LINE_BYTES), b""), 1):
+                if len(line) == _LINE_BYTES:  # such as /dev/zero
+                    raise InputError(
+                        f"line {number} of {name} is longer than {_LINE_BYTES >> 20} MiB; expected "
+                        "text, with shorter lines"
+                    )
                 unreported += len(line)
                 yield _decode(line if number > 1 else line.removeprefix(_BOM), number, name)
                 if unreported >= _REPORT_BYTES:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from elmokit.analysis.index.build import IndexOptions, build_index
+from elmokit.analysis.index.index_config import NAMES
 from elmokit.analysis.index.neighbours import neighbours
-from elmokit.analysis.index.token_index import NAMES, Index
+from elmokit.analysis.index.token_index import Index
 from elmokit.analysis.reports.neighbours_report import neighbours_report
 from elmokit.analysis.similarity import unit
 from elmokit.errors import InputError, MissingExtraError, OutputError

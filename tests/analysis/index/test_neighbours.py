@@ -108,3 +108,10 @@ def test_another_model(made, tmp_path):
     other = Elmo.load(write_published(tmp_path / "other", TINY, seed=5), device="cpu")
     with pytest.raises(InputError, match="was built with another model"):
         neighbours(index, other, "a cat", "cat")
+
+
+def test_no_other_occurrence(made, cli):
+    """The left half of the table is empty, and a sentence says why."""
+    done = cli("neighbours", made / "idx", "a zebra", "--word", "zebra", "--same-word")
+    assert done.returncode == 0
+    assert done.stderr == "elmokit: the indexed text has no other occurrence of 'zebra'\n"

@@ -74,6 +74,8 @@ def test_stopped_in_the_home_folder(made, tiny_folder, tmp_path, cli, monkeypatc
     monkeypatch.setattr("elmokit.analysis.index.build.build_index", stop)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "idx.partial").mkdir()
+    for name in ("settings.json", "vectors"):
+        (tmp_path / "idx.partial" / name).touch()
     done = cli("index", made / "text.txt", "--out=~/idx", "-m", tiny_folder)
     assert done.returncode == 130
     assert "add --resume" in done.stderr

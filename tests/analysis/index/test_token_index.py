@@ -6,7 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from elmokit.analysis.index.token_index import NAMES, Index, digest
+from elmokit.analysis.index.index_config import NAMES
+from elmokit.analysis.index.token_index import Index, digest
 from elmokit.errors import FormatError
 
 

@@ -7,7 +7,8 @@ which stays in memory while it is built: about 1.2 KB per token in the graph at 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.analysis.index.graph import Graph, build_graph, choose_rows
-from elmokit.analysis.index.token_index import FILES, NAMES, VERSION, IndexConfig, digest
+from elmokit.analysis.index.graph import LINK_BYTES, Graph, build_graph, choose_rows
+from elmokit.analysis.index.index_config import (
+    FILES,
+    NAMES,
+    PROBE,
+    VERSION,
+    IndexConfig,
+    checksum,
+)
+from elmokit.analysis.index.token_index import digest
 from elmokit.analysis.reports.provenance import model_name
 from elmokit.analysis.similarity import unit
 from elmokit.analysis.texts import read_sentences
@@ -26,9 +35,7 @@ from elmokit.io.atomic import CONTINUE, check_folder, new_file
 from elmokit.io.job import Job, Layout, open_job
 from elmokit.io.lines import find_files, total_bytes
 from elmokit.io.progress import DelayedProgress
-
-PROBE = ("the", "bank", ".")
-"""Words whose vectors tell whether a model is the one an index was made with."""
+from elmokit.io.space import Sample, check_space, sample_start, shown_bytes
 
 _WORDS_AT_ONCE = 4096
 
@@ -73,16 +80,22 @@ def build_index(
     paths: Sequence[str | Path],
     output: str | Path,
     options: IndexOptions | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> IndexSummary:
     """Write the index of a text.
 
-    Until it is complete, finished work is kept in the folder OUTPUT.partial.
+    Until it is complete, finished work is kept in the folder OUTPUT.partial. A run that was stopped
+    and resumed gives the same index as one that was not, as for
+    :func:`elmokit.embed.run.embed_lines`. Only the graph may differ: several threads build it in
+    no fixed order.
 
     Args:
         elmo: The model.
         paths: Text files, folders of them, or ``-`` for standard input.
         output: The folder to write.
         options: How to index the text; default: ``IndexOptions()``.
+        say: Called with the estimated size of the index, and with a message if part of an earlier
+            run was damaged and must be repeated.
     """
     options, output = options or IndexOptions(), Path(output).expanduser()
     files = find_files(paths)
@@ -90,22 +103,30 @@ def build_index(
     Graph(elmo.dim)  # raises now, not after hours of work, if usearch is not installed
     settings = _settings(elmo, layer, options)
     layout = Layout((), elmo.dim, "float16")
-    with open_job(output, layout, settings, resume=options.resume, restart=options.restart) as job:
+    with open_job(
+        output, layout, settings, resume=options.resume, restart=options.restart, say=say
+    ) as job:
         resumed, started = len(job), time.monotonic()
+        if sample := sample_start(
+            files, lambda advance: read_sentences(elmo, files, options.tokenized, advance)
+        ):
+            size = _estimate_bytes(elmo, sample, options.most_per_word)
+            say(f"{output} will take about {shown_bytes(size)}")
+            check_space(output, size - job.n_tokens * layout.token_bytes)
         _embed(elmo, files, job, layer, options.tokenized)
         if not len(job):
             named = ", ".join(map(str, files[:3])) + (", …" if len(files) > 3 else "")
             raise InputError(f"there is no word in {named}; give text to index")
         words = _write_text(job)
         _write_words(elmo, words, job.folder)
-        (probe,) = elmo.encode([PROBE], layer)
+        (probe,) = elmo.stream([PROBE], layer, done=[])
         _write(job.folder / "probe", unit(probe))
         embedded = time.monotonic()
         n_rows = _write_graph(job.folder, len(words), elmo.dim, options.most_per_word)
         done = time.monotonic()
         config = _config(elmo, job, settings, len(words), n_rows)
         config.write(job.folder)
-        job.output_folder(keep=NAMES)
+        job.output_folder(NAMES)
     size = sum(config.sizes.values())
     return IndexSummary(config, resumed, embedded - started, done - embedded, size)
 
@@ -118,9 +139,19 @@ def _check(elmo: Elmo, output: Path, options: IndexOptions) -> int:
         raise InputError(f"layer must be from 0 (the token layer) to {top}, not {layer}")
     if options.most_per_word < 0:
         raise InputError(f"most_per_word must be 0 or more, not {options.most_per_word}")
-    # a run killed at the very end leaves files of the job in the output
-    check_folder(output, options.overwrite, {*NAMES, *Job.FILES})
+    check_folder(output, options.overwrite, NAMES)
     return layer
+
+
+def _estimate_bytes(elmo: Elmo, sample: Sample, most_per_word: int) -> int:
+    """Estimate the size of an index from the start of the text."""
+    counts = Counter(token for tokens in sample.sentences for token in tokens)
+    most = most_per_word or sample.n_tokens
+    n_rows = sum(min(most, count / sample.share) for count in counts.values())
+    n_words = len(counts) * sample.share**-0.5  # a longer text repeats most of its words
+    per_word = 2 * elmo.config.context.projection_dim + 8
+    per_token, per_row = 2 * elmo.dim + 5, 2 * elmo.dim + LINK_BYTES + 8
+    return round(sample.n_tokens * per_token + n_rows * per_row + n_words * per_word)
 
 
 def _settings(elmo: Elmo, layer: int, options: IndexOptions) -> dict[str, Any]:
@@ -138,14 +169,14 @@ def _settings(elmo: Elmo, layer: int, options: IndexOptions) -> dict[str, Any]:
 def _embed(elmo: Elmo, files: list[Path], job: Job, layer: int, tokenized: bool) -> None:
     """Append the unit vectors of all remaining sentences to the job."""
 
-    def encode(texts: Iterator[str]) -> Iterator[npt.NDArray[Any]]:
-        for array in elmo.stream((text.split("\n") for text in texts), layer):
+    def encode(texts: Iterator[str], done: Sequence[int]) -> Iterator[npt.NDArray[Any]]:
+        for array in elmo.stream((text.split("\n") for text in texts), layer, done=done):
             yield unit(array).astype("<f2")
 
     with DelayedProgress("embedding", total_bytes(files), "bytes") as bar:
         sentences = read_sentences(elmo, files, tokenized, bar.advance)
         texts = ("\n".join(tokens) for tokens in sentences)
-        job.run(job.remaining(texts, "sentence"), encode)
+        job.run(texts, "sentence", encode)
 
 
 def _write_text(job: Job) -> list[str]:
@@ -173,11 +204,11 @@ def _write_words(elmo: Elmo, words: list[str], folder: Path) -> None:
         (folder / "word_vectors").open("wb") as file,
         DelayedProgress("embedding words", len(words), "words") as bar,
     ):
-        for first in range(0, len(words), _WORDS_AT_ONCE):
-            some = words[first : first + _WORDS_AT_ONCE]
-            (vectors,) = elmo.encode([some], 0, progress=False)
+        firsts = range(0, len(words), _WORDS_AT_ONCE)
+        some = (words[first : first + _WORDS_AT_ONCE] for first in firsts)
+        for vectors in elmo.stream(some, 0, done=[]):
             file.write(unit(vectors[:, :width]).astype(FILES["word_vectors"]).tobytes())
-            bar.advance(len(some))
+            bar.advance(len(vectors))
 
 
 def _write_graph(folder: Path, n_words: int, dim: int, most_per_word: int) -> int:
@@ -222,4 +253,5 @@ def _config(
         words=n_words,
         rows=n_rows,
         sizes={name: (job.folder / name).stat().st_size for name in NAMES[:-1]},
+        checksums={name: checksum(job.folder / name) for name in NAMES[:-1]},
     )

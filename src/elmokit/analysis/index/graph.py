@@ -1,9 +1,10 @@
 """An approximate nearest-neighbour graph over unit vectors.
 
 HNSW, as built by usearch, over float16 vectors. bfloat16 is slightly faster to insert on some
-processors, but confuses very near neighbours. usearch maps a graph file instead of loading it, can
-extend a saved graph, and depends only on numkong and tqdm. faiss, a larger package, would also
-work.
+processors, but confuses very near neighbours. int8 would make a whole index a quarter smaller, with
+a recall of the ten nearest of 99.2% instead of 99.4% (53,409 vectors of the bundled model); product
+quantisation would need another library. usearch maps a graph file instead of loading it, can extend
+a saved graph, and depends only on numkong and tqdm. faiss, a larger package, would also work.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from elmokit.analysis.index.index_config import checksum
 from elmokit.errors import FormatError, MissingExtraError
-from elmokit.io.atomic import CONTINUE, new_file
+from elmokit.io.atomic import CONTINUE, new_file, write_text
 from elmokit.io.progress import DelayedProgress
 
 Rows = npt.NDArray[np.int64]
@@ -27,6 +29,9 @@ Rows = npt.NDArray[np.int64]
 # recall of the ten nearest among 250,000 vectors of an English text is over 99% with these, at
 # about 0.4 ms of CPU time per insertion; doubling _EXPANSION_ADD doubles that time
 _CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 16, 64, 256
+
+LINK_BYTES = 150
+"""Bytes of a graph per vector, besides the vector itself."""
 
 _AT_ONCE = 4096
 _SAVE_SECONDS = 600.0  # most work lost if the process is killed
@@ -99,6 +104,8 @@ class Graph:
 def build_graph(path: Path, rows: Rows, vectors: npt.NDArray[np.float16]) -> None:
     """Build and write a graph, continuing one left by an interrupted run.
 
+    Beside it, a file with its checksum is written: a damaged graph is not continued.
+
     Args:
         path: The graph's file.
         rows: The vectors to add, the same as in the interrupted run.
@@ -106,7 +113,7 @@ def build_graph(path: Path, rows: Rows, vectors: npt.NDArray[np.float16]) -> Non
     """
     dim = vectors.shape[1]
     try:
-        graph = Graph.open(path, dim, to_add=True) if path.is_file() else Graph(dim)
+        graph = Graph.open(path, dim, to_add=True) if _is_undamaged(path) else Graph(dim)
     except FormatError:
         graph = Graph(dim)
     saved = time.monotonic()
@@ -117,9 +124,25 @@ def build_graph(path: Path, rows: Rows, vectors: npt.NDArray[np.float16]) -> Non
             graph.add(some, vectors[some])
             bar.advance(len(some))
             if time.monotonic() - saved > _SAVE_SECONDS:
-                graph.save(path)
+                _save(graph, path)
                 saved = time.monotonic()
+    _save(graph, path)
+
+
+def _save(graph: Graph, path: Path) -> None:
     graph.save(path)
+    write_text(_checksum_file(path), str(checksum(path)), then=CONTINUE)
+
+
+def _is_undamaged(path: Path) -> bool:
+    expected = _checksum_file(path)
+    if not (path.is_file() and expected.is_file()):
+        return False
+    return expected.read_bytes() == str(checksum(path)).encode()
+
+
+def _checksum_file(path: Path) -> Path:
+    return path.with_name(path.name + ".checksum")
 
 
 def choose_rows(

@@ -11,11 +11,11 @@ sentence they share one sense.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from elmokit.analysis.index.build import PROBE
+from elmokit.analysis.index.index_config import PROBE
 from elmokit.analysis.index.token_index import Index
-from elmokit.analysis.phrases import require_phrase
+from elmokit.analysis.phrases import Place, notes_on_longer, require_phrase
 from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
@@ -59,6 +59,8 @@ class Neighbours:
     """The nearest tokens of the text, by the layer of the index."""
     words: list[tuple[str, float]]
     """The nearest words of the text by their static vectors, with their cosine similarities."""
+    notes: list[str] = field(default_factory=list)
+    """Says so if the word is part of a longer token."""
 
 
 def neighbours(
@@ -90,7 +92,8 @@ def neighbours(
     if k < 1:
         raise InputError(f"k= must be at least 1, not {k}")
     tokens = elmo.tokenize(sentence)
-    position = _place(tokens, elmo.tokenize(word), which)
+    place = _place(tokens, elmo.tokenize(word), which)
+    position = place.start
     config = index.config
     if config.dim != elmo.dim or config.layer >= elmo.n_layers:
         raise InputError(
@@ -106,7 +109,8 @@ def neighbours(
     )
     own = unit(layers[0, position, : config.word_dim])
     words = index.words_like(own, k, exclude=tokens[position])
-    return Neighbours(tokens, position, [_neighbour(index, *one) for one in found], words)
+    nearest = [_neighbour(index, *one) for one in found]
+    return Neighbours(tokens, position, nearest, words, notes_on_longer(word, [place.longer]))
 
 
 def mark(tokens: Sequence[str], position: int, around: int = _SHOWN) -> str:
@@ -116,13 +120,14 @@ def mark(tokens: Sequence[str], position: int, around: int = _SHOWN) -> str:
     return " ".join(["…"] * (first > 0) + shown + ["…"] * (last < len(tokens)))
 
 
-def _place(tokens: Sequence[str], word: Sequence[str], which: int) -> int:
-    """Return the position of the word in the sentence."""
+def _place(tokens: Sequence[str], word: Sequence[str], which: int) -> Place:
+    """Return the place of the word in the sentence, a single token."""
     places = require_phrase(tokens, word)
-    if len(word) > 1:
+    parts = tokens[places[0].tokens]
+    if len(parts) > 1:
         raise InputError(
-            f"{' '.join(word)!r} is {len(word)} tokens; an index holds single tokens, such as "
-            f"{max(word, key=len)!r}"
+            f"{' '.join(parts)!r} is {len(parts)} tokens; an index holds single tokens, such as "
+            f"{max(parts, key=len)!r}"
         )
     if not 1 <= which <= len(places):
         raise InputError(
