@@ -1,8 +1,11 @@
 """Text files to a corpus of numbers."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from elmokit.errors import FormatError
+from elmokit.pretrain.data.corpus import Corpus
 from elmokit.pretrain.data.prepare import TextOptions, prepare
 from helpers.pretraining import sentences
 
@@ -43,9 +46,29 @@ def test_several_processes_change_nothing(tmp_path, monkeypatch):
 
 
 def test_damaged_corpus(tmp_path):
-    path = tmp_path / "text"
+    """A damaged corpus is not used, and is prepared again."""
+    path, data = tmp_path / "text", tmp_path / "data"
     path.write_text("a b c\n")
-    prepare([path], tmp_path / "data", TextOptions())
-    (tmp_path / "data" / "tokens.bin").write_bytes(b"1234")
-    with pytest.raises(FormatError, match="damaged: 1 tokens instead of 3"):
-        prepare([path], tmp_path / "data", TextOptions())
+    whole = prepare([path], data, TextOptions())
+    kept = {name: (data / name).read_bytes() for name in Corpus.FILES}
+    for name, content in kept.items():
+        swapped = content.replace(b"a", b"A") if name == "words.txt" else content[:-1] + b"~"
+        for damaged in (b"", content[: len(content) // 2], swapped, b"[]", b"[" * 100_000):
+            (data / name).write_bytes(damaged)
+            with pytest.raises(FormatError, match="not a complete prepared corpus"):
+                Corpus(data)
+            assert prepare([path], data, TextOptions()).digest == whole.digest
+            assert (data / name).read_bytes() == content
+
+
+def test_a_folder_of_prepared_text_is_shared(tmp_path):
+    """Runs that start together wait for each other and then use the same files."""
+    path, data = tmp_path / "text", tmp_path / "data"
+    path.write_text("\n".join(sentences(500)))
+    (data / ".train.0123.tmp").mkdir(parents=True)  # of a run that was killed
+    with ThreadPoolExecutor(8) as pool:
+        found = list(
+            pool.map(lambda _: prepare([path], data / "train", TextOptions(), 1), range(8))
+        )
+    assert len({corpus.digest for corpus in found}) == 1
+    assert sorted(p.name for p in data.iterdir()) == ["lock", "train"]

@@ -73,7 +73,7 @@ def test_places_of_text(text, tmp_path):
          ["no model 'nowhere'", "1 words more than once"]),
         (["--vocabulary", "marks.txt"], ["no words besides <S>, </S>, <UNK>"]),
         (["--tokenizer", "none", "--minutes", "inf"],
-         ["--tokenizer must be one of", "--minutes must be above 0, and finite"]),
+         ["--tokenizer must be one of", "--minutes must be above 0, at most 1,000,000,000"]),
         (["--epochs", 1, "--minutes", 1, "--size", "tiny", "--set", "x"],
          ["--epochs and --minutes", "size 'tiny'", "--set needs section.key=value, not 'x'"]),
         (["--set", "a.b.x=1", "--set", "a.b.x.y=2"], ["a.b.x.y=2 contradicts another --set"]),

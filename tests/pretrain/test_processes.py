@@ -30,11 +30,11 @@ def alike(a, b):
         [(r["step"], r["mean"]) for r in reports(out) if r["kind"] == "evaluation"]
         for out in (a, b)
     ]
-    assert len(means[0]) > 10
+    assert len(means[0]) > 3
     np.testing.assert_allclose(*means, rtol=1e-3)
 
 
-SEVERAL = {"epochs": 1, "dropout": 0.0, "recased": 0.3}
+SEVERAL = {"epochs": 2, "dropout": 0.0, "recased": 0.3}
 
 
 def test_several_processes_train_alike(text, tmp_path):

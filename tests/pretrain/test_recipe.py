@@ -32,7 +32,7 @@ from elmokit.settings import Mistakes
         ),
         ({"training": {"epochs": "two"}}, "training.epochs must be a number, not 'two'"),
         ({"optimizer": {"learning_rate": "abc"}}, "rate must be a number or nothing, not 'abc'"),
-        ({"training": {"minutes": math.inf}}, "training.minutes must be above 0, and finite"),
+        ({"training": {"minutes": math.inf}}, "minutes must be above 0, at most 1,000,000,000"),
         (
             {"text": {"tokenizer": "none"}},
             "text.tokenizer must be one of whitespace, .* not",

@@ -36,6 +36,17 @@ def test_picture_of_training(tmp_path, shares):
     assert right.get_ylabel() == f"validation perplexity, {20_000 / 1.3**19:.1f} at the end"
 
 
+def test_one_loss_is_a_point(tmp_path, monkeypatch):
+    """A run of a few seconds reports its loss once, and a line would not be seen."""
+    from matplotlib.figure import Figure
+
+    folder, figures = RunFolder(tmp_path), []
+    folder.report(kind="training", loss=3.0, sampled=False, tokens=1000, step=5)
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, **_: figures.append(self))
+    draw_training(folder)
+    assert figures[0].axes[0].lines[0].get_marker() == "o"
+
+
 def test_how_busy_the_gpu_is(text, tmp_path, monkeypatch):
     """Utilisation is reported if it is known."""
     device = torch.device("cuda")

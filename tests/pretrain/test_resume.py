@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import random
 import re
 import shutil
@@ -27,6 +26,7 @@ from helpers.pretraining import (
     reports,
     run,
     same_weights,
+    wait_for,
 )
 
 
@@ -62,24 +62,6 @@ def test_resuming_gives_the_same_bits(text, tmp_path, order, optimizer, monkeypa
     assert a == b
 
 
-def wait_for(what, process):
-    """Wait until a condition holds while a process runs, on a busy machine too."""
-    deadline = time.monotonic() + 120
-    while not what():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def one_thread():
-    """One thread, as with OMP_NUM_THREADS=1; sums in several threads differ in the last bits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield {**os.environ, "OMP_NUM_THREADS": "1"}
-    torch.set_num_threads(before)
-
-
 def test_killed_and_resumed(text, tmp_path, one_thread):
     """A run killed at any moment resumes to the weights of an uninterrupted run."""
     settings = json.loads(json.dumps(SMALL))
@@ -98,27 +80,6 @@ def test_killed_and_resumed(text, tmp_path, one_thread):
     run(text, out, Recipe.from_dict(settings), resume=True)
     run(text, tmp_path / "whole", Recipe.from_dict(settings))
     assert same_weights(tmp_path / "whole", out)
-
-
-def test_interrupted(text, tmp_path, one_thread):
-    """Ctrl-C saves and stops."""
-    settings = json.loads(json.dumps(SMALL))
-    settings["training"] |= {"epochs": 1000, "evaluate_every": 0.0001, "save_every": 100.0}
-    out = tmp_path / "run"
-    process = subprocess.Popen(
-        [*COMMAND[:3], *arguments(text, settings, out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=one_thread,
-    )
-    wait_for((out / "metrics.jsonl").exists, process)  # the first evaluation, in the loop
-    process.send_signal(signal.SIGINT)
-    said, error = process.communicate(timeout=60)
-    assert process.returncode == 0, error
-    assert "stopped and saved" in said
-    state = torch.load(out / "last.pt", weights_only=True)
-    assert state["progress"]["step"] == reports(out)[-1]["step"]
 
 
 def learning_rates(out):

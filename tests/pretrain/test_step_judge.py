@@ -83,7 +83,7 @@ def test_what_is_usual_is_remembered(text, tmp_path, monkeypatch):
     for name, rate, skipped in (("run", 0.02, 1), ("other", 0.01, 0)):
         norms.clear()
         longer = {"training": {"epochs": 1.2}, "optimizer": {"learning_rate": rate}}
-        before = len(reports(tmp_path / name))
+        before = len(reports(tmp_path / name)) - 1  # the end is evaluated again
         run(text, tmp_path / name, settings.changed(longer), resume=True)
         new = reports(tmp_path / name)[before:]
         assert sum(r["skipped"] for r in new if r["kind"] == "training") == skipped

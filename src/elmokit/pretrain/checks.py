@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from elmokit.errors import FormatError, InputError
+import torch
+
+from elmokit.config import ModelConfig
+from elmokit.devices import available_bytes, is_out_of_memory
+from elmokit.errors import ConfigError, FormatError, InputError, OutOfMemoryError
 from elmokit.formats.checkpoint import Checkpoint
 from elmokit.io.lines import read_lines
 from elmokit.pretrain.recipe import Recipe, check_context, check_recased
@@ -138,3 +145,48 @@ def check_processes(processes: int | None) -> None:
     """Raise if the number of processes makes no sense."""
     if processes is not None and processes < 1:
         raise InputError(f"processes={processes} must be 1 or more")
+
+
+def check_model_size(
+    config: ModelConfig, recipe: Recipe, device: torch.device, n_words: int = 0
+) -> None:
+    """Raise if training needs more memory than the machine or GPU has.
+
+    Args:
+        config: The model's sizes.
+        recipe: Its optimizer has one or two numbers for each parameter, beside the gradient.
+        device: Where to train.
+        n_words: Distinct words of both texts, whose characters are kept.
+    """
+    numbers = 3 if recipe.optimizer.name == "adagrad" else 4
+    try:
+        shapes = Checkpoint(config, {}).expected_shapes().values()
+        parameters = sum(map(math.prod, shapes))
+    except (RuntimeError, OverflowError, TypeError):  # PyTorch's errors for more than 2^63
+        parameters = 1 << 63
+    needed = 4 * numbers * parameters + 8 * n_words * config.token_encoder.max_characters
+    available = available_bytes(device)
+    if available is not None and needed > available:
+        raise ConfigError(
+            f"training this model needs {_in_gib(needed)} of memory for its {parameters:,} "
+            f"parameters, but {_in_gib(available)} are free on the {device.type}; choose smaller "
+            "sizes, such as model.context.cell_dim and text.vocabulary_size"
+        )
+
+
+def _in_gib(n_bytes: int) -> str:
+    return f"{n_bytes / (1 << 30):,.1f} GiB"
+
+
+@contextmanager
+def clear_memory_errors() -> Iterator[None]:
+    """Turn running out of memory into an OutOfMemoryError of one sentence."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, OutOfMemoryError) or not is_out_of_memory(error):
+            raise
+        raise OutOfMemoryError(
+            "training ran out of memory; choose a smaller batch.tokens, or smaller sizes of the "
+            "model"
+        ) from error

@@ -7,10 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from elmokit.settings import check_rules
+from elmokit.settings import MOST_SEED, check_rules
 from elmokit.text.tokenizers import DEFAULT_TOKENIZER, TOKENIZERS
 
 _RATE_OF_ONE_CELL, _ADAGRAD_RATE = 0.175, 0.2
+_MOST = 1_000_000_000  # epochs or minutes
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,9 @@ class OptimizerSettings:
     """The peak learning rate. None chooses one for the optimizer and the model's width, see
     :meth:`for_width`."""
     warmup: int = 300
-    """Steps over which the learning rate rises from 0, at most a tenth of all steps. If
-    training.minutes is set, the first twenty steps serve to estimate the total."""
+    """Steps over which the learning rate rises from 0, at most a tenth of all steps; in a run of
+    fewer than fifty steps at most five of them, or half. If training.minutes is set, the first
+    twenty steps serve to estimate the total."""
     schedule: Literal["cosine", "constant"] = "cosine"
     """cosine: decay to a hundredth of the peak. constant: no decay."""
     weight_decay: float = 0.01
@@ -191,7 +193,8 @@ class TrainingSettings:
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """bfloat16 uses autocast. auto: bfloat16 on a GPU, float32 elsewhere."""
     evaluate_every: float = 0.1
-    """Fraction of the run between evaluations on the validation text."""
+    """Fraction of the run between evaluations on the validation text. Short runs evaluate less
+    often, see :mod:`~elmokit.pretrain.objective.evaluation_plan`."""
     save_every: float = 5.0
     """Minutes between checkpoints."""
 
@@ -200,11 +203,11 @@ class TrainingSettings:
         check_rules(
             "training",
             [
-                (0 < self.epochs < math.inf, "epochs", "above 0, and finite"),
-                (0 < minutes < math.inf, "minutes", "above 0, and finite"),
+                (0 < self.epochs <= _MOST, "epochs", f"above 0, at most {_MOST:,}"),
+                (0 < minutes <= _MOST, "minutes", f"above 0, at most {_MOST:,}"),
                 (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
                 (0 <= self.recased <= 1, "recased", "from 0 to 1"),
-                (0 <= self.seed < 1 << 62, "seed", "0 or more, and below 2^62"),
+                (0 <= self.seed <= MOST_SEED, "seed", "0 or more, and below 2^62"),
                 (0 < self.evaluate_every <= 1, "evaluate_every", "above 0, at most 1"),
                 (self.save_every >= 0, "save_every", "0 or more"),
             ],

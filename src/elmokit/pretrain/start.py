@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
+from elmokit.arguments import flag, instance
 from elmokit.formats import read_model
 from elmokit.formats.checkpoint import Checkpoint
 from elmokit.inference.perplexity import Perplexity
 from elmokit.io.lines import STANDARD_INPUT
 from elmokit.pretrain.checks import (
+    check_model_size,
     check_new_vocabulary,
     check_processes,
+    clear_memory_errors,
     completed,
     read_vocabulary,
     resumed_settings,
@@ -24,6 +27,8 @@ from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.run.folder import RunFolder
 from elmokit.pretrain.run.paths import RunPaths
 from elmokit.pretrain.run.reporter import Reporter
+from elmokit.pretrain.run.stop_signal import StopSignal
+from elmokit.pretrain.run.tally import Progress
 from elmokit.pretrain.starting_model import starting_model
 from elmokit.pretrain.trainer import Trainer
 from elmokit.settings import Mistakes
@@ -53,11 +58,20 @@ def pretrain(
         The perplexity of the best model on the validation text. None if the run was stopped
         before its end, and in all processes but the first.
     """
-    folder, start = RunFolder(paths.out), paths.start()
-    with joined(device) as process:
+    instance(paths, "paths", RunPaths, "a RunPaths")
+    if recipe is not None:
+        instance(recipe, "recipe", Recipe, "a Recipe")
+    flag(resume, "resume")
+    folder, start, locked = RunFolder(paths.out), paths.start(), False
+    with ExitStack() as stack:
+        process = stack.enter_context(joined(device))
         tell = say if say is not None and process.is_first else _silent
+        signal = stack.enter_context(StopSignal(tell))
         if resume:
             recipe, start = resumed_settings(folder, recipe, start)
+            if process.is_first:
+                stack.enter_context(folder.locked())
+                locked = True
             resume = folder.checkpoint.exists()  # the run may have been stopped before it saved
         recipe = recipe or Recipe()
         mistakes, model, words = Mistakes(), None, None
@@ -75,28 +89,45 @@ def pretrain(
                 model = None if start.init_from is None else read_model(start.init_from)
         with mistakes.noted():
             recipe = completed(recipe, model, start)
+            check_model_size(model.config if model else recipe.model, recipe, process.device)
         mistakes.report()
         if process.is_first and not resume:
+            if not locked:
+                stack.enter_context(folder.locked())
             folder.begin(recipe, start)
         train, held_out = _prepare(paths, recipe, process, processes)
         base = folder.base() if resume else starting_model(recipe, train, model, words, start)
         used = _without_sampling_few(recipe, len(base.vocabulary or []), tell)
+        check_model_size(base.config, used, process.device, train.n_words + held_out.n_words)
         if process.is_first and not resume:
             folder.keep_base(base)
             tell(_summary(base, train, process))
-        with closing(Trainer(used, base, train, held_out, folder, process)) as trainer:
+        tuned = start.init_from is not None
+        parts = (used, base, train, held_out, folder, process, signal, tuned)
+        with clear_memory_errors(), closing(Trainer(*parts)) as trainer:
             if resume:
                 trainer.resume()
                 if process.is_first:
                     folder.keep_recipe(recipe, start)
                 tell(f"resuming at step {trainer.progress.step:,}")
-            with closing(Reporter(folder, tell, process.is_first)) as reporter:
+            with Reporter(folder, tell, process.is_first) as reporter:
                 found = trainer.run(reporter)
-        if found is None:
-            tell(f"stopped and saved in {paths.out}; continue with resume=True")
-        else:
-            tell(f"perplexity {found.mean:.2f}; the model is {folder.best}")
+            tell(_result(found, folder, trainer.progress, tuned))
         return found
+
+
+def _result(found: Perplexity | None, folder: RunFolder, progress: Progress, tuned: bool) -> str:
+    if found is None:
+        return f"stopped and saved in {folder.path}; continue with resume=True"
+    said = f"perplexity {found.mean:.2f}; the model is {folder.best}"
+    if tuned and progress.best_step == 0:
+        said += (
+            ", unchanged: no evaluation was better than the start; try a lower "
+            "optimizer.learning_rate, or more text"
+        )
+    elif 0 < progress.best_step < progress.step:
+        said += f", of step {progress.best_step:,}"
+    return said
 
 
 def _silent(line: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Generator
 from contextlib import closing
@@ -12,13 +11,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from elmokit.formats import native, read_model
+from elmokit.errors import TrainingError
 from elmokit.formats.checkpoint import Checkpoint
 from elmokit.inference.perplexity import Perplexity
 from elmokit.pretrain.data.corpus import Corpus
 from elmokit.pretrain.data.feed import Feed, ModelBatch
-from elmokit.pretrain.data.training_batches import Share, make_batches, one_after_another
-from elmokit.pretrain.objective.evaluate import evaluate
+from elmokit.pretrain.data.training_batches import Share, make_batches
 from elmokit.pretrain.objective.network import PretrainModel, States
 from elmokit.pretrain.objective.optimizers import (
     clip_gradients,
@@ -31,13 +29,14 @@ from elmokit.pretrain.objective.stopwatch import Stopwatch, gpu_busy
 from elmokit.pretrain.processes import Process
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.run.folder import RunFolder
+from elmokit.pretrain.run.length import RunLength
 from elmokit.pretrain.run.reporter import Reporter
 from elmokit.pretrain.run.resume_point import RunCheckpoint
-from elmokit.pretrain.run.stop_signal import stop_on_signal
+from elmokit.pretrain.run.stop_signal import StopSignal
 from elmokit.pretrain.run.tally import Pace, Progress, Since
+from elmokit.pretrain.validation import Validation
 
 _REPORT_SECONDS = 10.0
-_VALID_TOKENS = 200_000  # of the validation text, during training; at the end, all of it
 
 
 class Trainer:
@@ -50,6 +49,9 @@ class Trainer:
         valid: The text to evaluate on.
         folder: The run's folder.
         process: This process among those that train together.
+        signal: Says when to stop.
+        tuned: Whether the run starts from a model. That model is evaluated too, and stays the best
+            until training finds a better one.
     """
 
     def __init__(
@@ -60,15 +62,16 @@ class Trainer:
         valid: Corpus,
         folder: RunFolder,
         process: Process,
+        signal: StopSignal,
+        tuned: bool,
     ) -> None:
-        self.recipe, self.config = recipe, base.config
-        self._base = replace(base, tensors={})
-        self.vocabulary = base.vocabulary or []
+        self.recipe, base_without = recipe, replace(base, tensors={})
         self.folder, self.process, self.progress = folder, process, Progress()
+        self._signal = signal
         self._kept = RunCheckpoint(folder, process, train, valid)
         settings, device = recipe.training, process.device
         torch.manual_seed(settings.seed)
-        self.model = PretrainModel(self.config, recipe.softmax, settings.dropout)
+        self.model = PretrainModel(base.config, recipe.softmax, settings.dropout)
         self.model.load(base.tensors)
         self.model.to(device).train()
         torch.manual_seed(settings.seed + 1 + process.rank)  # dropout differs between processes
@@ -83,21 +86,24 @@ class Trainer:
         self._rate = recipe.optimizer.learning_rate
         self.optimizers = make_optimizers(self.model, recipe.optimizer, self._rate)
         plan = make_batches(recipe, train, Share(process.rank, process.size))
-        self._per_epoch = plan.n_batches(0)
+        n_tokens = train.n_tokens + len(train)
+        self._length = RunLength(settings, plan.n_batches(0), n_tokens, device.type)
         self._train = Feed(
             train, plan, base, recipe.softmax, settings.seed, device, settings.recased
         )
-        plan = one_after_another(valid, recipe.batch.tokens)
-        self._valid = Feed(valid, plan, base, recipe.softmax, settings.seed, device)
         self._states: States | None = None
-        self._judge = StepJudge(
-            len(self.vocabulary), self._rate, recipe.optimizer.loss_scale, device
-        )
+        n_words, scale = len(base.vocabulary or []), recipe.optimizer.loss_scale
+        self._judge = StepJudge(n_words, self._rate, scale, device)
         precision = settings.precision
         if precision == "auto":
             precision = "bfloat16" if device.type == "cuda" else "float32"
         self._autocast = precision == "bfloat16"
-        self._stop, self._saved_at = threading.Event(), 0.0
+        self._validation = Validation(
+            recipe, base_without, self.model, valid, folder, self._length, self._autocast, signal,
+            tuned,
+        )  # fmt: skip
+        self._saved_at = 0.0
+        self._begun = replace(self.progress)
 
     def close(self) -> None:
         """Release what is shared with other processes while their process group still exists.
@@ -114,14 +120,24 @@ class Trainer:
 
         Returns:
             Perplexity of the best model; None if the run was stopped.
+
+        Raises:
+            TrainingError: Training diverged.
         """
-        # closing ends the processes of the data loader
-        with stop_on_signal(self._stop), closing(self._all_batches()) as batches:
-            next_evaluation = self._next(self._done())
+        try:
+            with self._signal.after_the_step():
+                return self._run(reporter)
+        except TrainingError as error:
+            remains = self._validation.what_remains(self.progress)
+            raise TrainingError(f"{error}{remains}") from error
+
+    def _run(self, reporter: Reporter) -> Perplexity | None:
+        stop = self._evaluate_if_due(reporter)
+        with closing(self._all_batches()) as batches:  # closing ends the data loader's processes
             since, clock = Since(self.progress), time.perf_counter()
             pace = Pace(self.progress, self.recipe.training.minutes)
             watch: Stopwatch | None = None
-            for batch in batches:
+            for batch in batches if not stop else ():
                 if watch is not None:
                     watch.mark("data")
                 since.add(*self._step(batch, watch))
@@ -137,54 +153,62 @@ class Trainer:
                 if report:
                     self._report(since, reporter)
                     since = Since(self.progress)
-                if finished or self._done() >= next_evaluation:
-                    self._evaluate(reporter, _VALID_TOKENS)
-                    next_evaluation = self._next(self._done())
-                    self.save(stop or finished)
-                elif stop or self._time_to_save():
-                    self.save(stop)
                 if finished or stop:
+                    break
+                stop = self._evaluate_if_due(reporter)
+                if not stop and self._time_to_save():
+                    self.save()
+                if stop:
                     break
                 clock = time.perf_counter()
                 if since.wants_shares():
                     watch = Stopwatch(self.process.device)
-        return self._finish(reporter) if self._done() >= 1 else None
+        if stop:
+            self.save(leaving=True)
+            return None
+        return self._finish(reporter)
+
+    def _evaluate_if_due(self, reporter: Reporter) -> bool:
+        """Evaluate when the plan says so, and save; return whether to stop."""
+        if not self._validation.is_due(self.progress):
+            return False
+        self._evaluate(reporter)
+        stop = self._agree()
+        if not stop:
+            self.save()
+        return stop
+
+    def _evaluate(self, reporter: Reporter) -> None:
+        """Let the current model compete; the first process does the work."""
+        now = self.progress
+        now.valid_tokens = self._validation.n_tokens(now)  # all processes plan alike
+        if not self.process.is_first or self._validation.compete(now, reporter):
+            now.evaluated, now.evaluated_seconds = now.step, now.seconds
 
     def _finish(self, reporter: Reporter) -> Perplexity | None:
-        """Evaluate the best model on the whole validation text."""
-        if self.process.is_first and self.folder.best.is_dir():
-            self.model.load(read_model(self.folder.best).tensors)
-        return self._evaluate(reporter, None)
+        """Let the last model compete, and evaluate the best one on the whole validation text."""
+        if self.progress.evaluated != self.progress.step:
+            self._evaluate(reporter)
+        stop = self._agree()
+        self.save(leaving=True)
+        if stop or not self.process.is_first:
+            return None
+        return self._validation.result(self.progress, reporter)
 
     def _agree(self) -> bool:
         """Return whether to stop; the first process decides for all, and its clock counts."""
-        stop = self._stop.is_set()
+        stop = self._signal.asked
         own = torch.tensor([self.progress.seconds, float(stop)], dtype=torch.float64)
         self.progress.seconds, stop = self.process.from_first(own).tolist()
         return bool(stop)
 
     def stop(self) -> None:
         """Save and stop after the current step."""
-        self._stop.set()
+        self._signal.asked = True
 
     def _done(self) -> float:
         """Return the fraction of the run that is done."""
-        minutes, n_steps = self.recipe.training.minutes, self._n_steps()
-        if n_steps is None:
-            return self.progress.seconds / (60 * (minutes or 1))
-        return self.progress.step / n_steps
-
-    def _n_steps(self) -> int | None:
-        """Return the steps of the whole run; None if the run has a time limit instead."""
-        settings = self.recipe.training
-        if settings.minutes is not None:
-            return None
-        return max(1, round(settings.epochs * self._per_epoch))
-
-    def _next(self, done: float) -> float:
-        """Return the fraction of the run at which to evaluate next."""
-        every = self.recipe.training.evaluate_every
-        return (math.floor(done / every + 1e-9) + 1) * every
+        return self._length.done(self.progress)
 
     def _all_batches(self) -> Generator[ModelBatch, None, None]:
         """Yield batches from the current position to the end of the run."""
@@ -207,7 +231,7 @@ class Trainer:
         done = self._done()
         softmax = self.recipe.softmax
         self.model.sampled = softmax.kind == "sampled" and done < softmax.full_from
-        n_steps = self._n_steps() or self.progress.expected or None
+        n_steps = self._length.n_steps or self.progress.expected or None
         rate = rate_at(self.progress.step, n_steps, done, self._rate, self.recipe.optimizer)
         for group in (g for optimizer in self.optimizers for g in optimizer.param_groups):
             group["lr"] = rate
@@ -237,7 +261,7 @@ class Trainer:
         if not self.process.is_first:
             return
         values = since.values() | {
-            "epoch": self.progress.epoch + self.progress.batch / self._per_epoch,
+            "epoch": self.progress.epoch + self.progress.batch / self._length.steps_per_epoch,
             "learning_rate": self.optimizers[0].param_groups[0]["lr"],
             "done": self._done(),
             "sampled": self.model.sampled,
@@ -245,36 +269,18 @@ class Trainer:
         if (busy := gpu_busy(self.process.device)) is not None:
             values["gpu_busy"] = busy
         self.folder.report(kind="training", step=self.progress.step, **values)
-        reporter.training(self.progress.step, values)
+        reporter.training(self.progress.step, values, self._seconds_left())
 
-    def _evaluate(self, reporter: Reporter, max_tokens: int | None) -> Perplexity | None:
-        """Compute the validation perplexity, and keep the model if it is the best so far."""
-        if not self.process.is_first:
-            return None
-        with torch.autocast(self.process.device.type, torch.bfloat16, enabled=self._autocast):
-            found = evaluate(self.model, self._valid, max_tokens, progress=False)
-        values = found.values()
-        self.folder.report(
-            kind="evaluation",
-            step=self.progress.step,
-            seconds=self.progress.seconds,
-            tokens=self.progress.tokens,
-            whole=max_tokens is None,
-            **values,
-        )
-        reporter.evaluation(self.progress.step, values)
-        if max_tokens is not None and found.mean <= self.progress.best:
-            self.progress.best = found.mean
-            native.write(self.checkpoint(), self.folder.best, overwrite=True)
-        return found
+    def _seconds_left(self) -> float:
+        """Estimate the time to the end of the run, evaluations included."""
+        now, begun = self.progress, self._begun
+        each = (now.seconds - begun.seconds) / max(1, now.tokens - begun.tokens)
+        training = max(0.0, 1 - self._done()) * self._length.tokens(now) * each
+        return training + self._validation.seconds_left(now, each)
 
     # Saving
 
-    def checkpoint(self) -> Checkpoint:
-        """Return the current model, ready to write in any format."""
-        return replace(self._base, tensors=self.model.tensors())
-
-    def save(self, leaving: bool) -> None:
+    def save(self, leaving: bool = False) -> None:
         """Write a checkpoint to resume from.
 
         While steps are being skipped, the previous checkpoint is kept, because the current weights
@@ -288,11 +294,26 @@ class Trainer:
 
     def resume(self) -> None:
         """Continue from the last checkpoint."""
-        self.progress, judged, self._states = self._kept.load(self.model, self.optimizers)
+        self.progress, judged, self._states = self._kept.load(
+            self.model, self.optimizers, self._carried_shapes()
+        )
         self._judge.load_state(judged)
         self._saved_at = self.progress.seconds
+        self._begun = replace(self.progress)
+        if not self.folder.best.is_dir():  # the models to come compete among themselves
+            self.progress.best = math.inf
+            self.progress.best_step = self.progress.evaluated = -1
         if self.process.is_first:
             self.folder.forget_after(self.progress.step)
+
+    def _carried_shapes(self) -> list[tuple[int, int, int]]:
+        """Return the shapes of h and c of a layer; empty if states are not carried on."""
+        context, batch = self.model.config.context, self.recipe.batch
+        if batch.order == "sentences":
+            return []
+        rows = max(1, batch.tokens // batch.steps) // self.process.size
+        widths = (context.projection_dim, context.cell_dim)
+        return [(context.n_directions, rows, width) for width in widths]
 
     def _time_to_save(self) -> bool:
         every = 60 * self.recipe.training.save_every

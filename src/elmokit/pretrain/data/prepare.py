@@ -10,27 +10,33 @@ import hashlib
 import json
 import multiprocessing
 import os
+import shutil
+import signal
 import sys
+import threading
+import time
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.errors import InputError
-from elmokit.io.atomic import new_folder
+from elmokit.errors import FormatError, InputError, OutputError
+from elmokit.io.atomic import clear_errors, new_folder
 from elmokit.io.lines import STANDARD_INPUT, find_files, read_lines, total_bytes
+from elmokit.io.lock import lock_folder
 from elmokit.io.progress import DelayedProgress
-from elmokit.pretrain.data.corpus import Corpus
+from elmokit.pretrain.data.corpus import Corpus, digest_of
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 
 _VERSION = 2  # of the file format; text in another version is prepared again
+_WAIT_SECONDS = 0.2  # between looks at a lock
 _PIECE = 2 << 20  # characters that a process tokenises at once
 
 
@@ -80,12 +86,32 @@ def prepare(
     if (known := _known(folder, fingerprint)) is not None:
         return known
     get_tokenizer(options.tokenizer)  # reports a wrong name before any process is started
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with new_folder(folder, overwrite=True, own_names=Corpus.FILES) as new:
-        if not _write(files, new, options, processes or os.cpu_count() or 1, fingerprint):
-            named = ", ".join(map(str, files[:3])) + (", …" if len(files) > 3 else "")
-            raise InputError(f"the {name} is empty: no words in {named}; use other files")
-    return Corpus(folder)
+    with _alone(folder):
+        if (known := _known(folder, fingerprint)) is not None:  # another run has prepared it
+            return known
+        own_names = (*Corpus.FILES, *Corpus.OLD_FILES)
+        with new_folder(folder, overwrite=True, own_names=own_names) as new:
+            if not _write(files, new, options, processes or os.cpu_count() or 1, fingerprint):
+                named = ", ".join(map(str, files[:3])) + (", …" if len(files) > 3 else "")
+                raise InputError(f"the {name} is empty: no words in {named}; use other files")
+        return Corpus(folder)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other run prepares text in the same place, and remove what killed runs left."""
+    with ExitStack() as stack:
+        with clear_errors(folder.parent):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                stack.enter_context(lock_folder(folder.parent, folder.parent))
+                break
+            except OutputError:
+                time.sleep(_WAIT_SECONDS)
+        for left in folder.parent.glob(f".{folder.name}.*.tmp"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
 
 
 def _write(
@@ -122,20 +148,18 @@ def _write(
     order = np.lexsort((np.array(words, object).argsort().argsort(), -counts))
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    digest = hashlib.sha256()  # of all files: the same words in another order are another text
-    _renumber(folder / "tokens.new", folder / "tokens.bin", place, digest)
+    _renumber(folder / "tokens.new", folder / "tokens.bin", place)
     (folder / "words.txt").write_text(
         "".join(words[i] + "\n" for i in order.tolist()), encoding="utf-8", newline="\n"
     )
-    np.save(folder / "counts.npy", counts[order])
     np.save(folder / "lengths.npy", np.concatenate(lengths))
     np.save(folder / "documents.npy", np.array(documents, np.int64))
-    for name in ("words.txt", "lengths.npy", "documents.npy"):
-        digest.update((folder / name).read_bytes())
+    rest = ((folder / name).read_bytes() for name in ("words.txt", "lengths.npy", "documents.npy"))
+    digest = digest_of(np.memmap(folder / "tokens.bin", np.int32, "r"), *rest)
     about = {
         "version": _VERSION,
         "fingerprint": fingerprint,
-        "digest": digest.hexdigest(),
+        "digest": digest,
         "options": asdict(options),
         "files": [str(path) for path in files],
         "tokens": int(counts.sum()),
@@ -147,15 +171,11 @@ def _write(
     return True
 
 
-def _renumber(
-    source: Path, target: Path, place: npt.NDArray[np.int32], digest: hashlib._Hash
-) -> None:
-    """Write all tokens with new numbers, and update the digest with them."""
+def _renumber(source: Path, target: Path, place: npt.NDArray[np.int32]) -> None:
+    """Write all tokens with new numbers."""
     with source.open("rb") as old, target.open("wb") as new:
         while data := old.read(1 << 26):
-            numbers = place[np.frombuffer(data, np.int32)].tobytes()
-            new.write(numbers)
-            digest.update(numbers)
+            new.write(place[np.frombuffer(data, np.int32)].tobytes())
     source.unlink()
 
 
@@ -172,7 +192,7 @@ def _tokenise(
         return
     # spawn, not fork: the caller may have threads
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context) as pool:
+    with ProcessPoolExecutor(processes, context, initializer=_follow_parent) as pool:
         waiting: deque[Future[_Piece]] = deque()
         try:
             for lines, fresh in pieces:
@@ -185,6 +205,19 @@ def _tokenise(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the parent, and end with it, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager
@@ -256,6 +289,8 @@ def _known(folder: Path, fingerprint: str | None) -> Corpus | None:
         return None
     try:
         about = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        same = isinstance(about, dict) and about.get("fingerprint") == fingerprint
+        return Corpus(folder) if same else None
+    # a damaged corpus is prepared again, and so is one that another run is just replacing
+    except (OSError, ValueError, RecursionError, FormatError):
         return None
-    return Corpus(folder) if about.get("fingerprint") == fingerprint else None

@@ -19,7 +19,7 @@ from elmokit.text.vocabulary import Vocabulary
 
 def choose_words(corpus: Corpus, size: int, min_count: int) -> list[str]:
     """Return a vocabulary: the marks, then the most frequent words of a corpus."""
-    n = int(np.searchsorted(-corpus.counts, -min_count, "right"))
+    n = int((corpus.counts >= min_count).sum())  # words are sorted by frequency
     words = [word for word in corpus.words[:n] if word not in Vocabulary.marks]
     if not words:
         raise InputError(

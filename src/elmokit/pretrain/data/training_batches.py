@@ -79,6 +79,7 @@ class SentenceBatches:
         seed: Decides the order.
         max_length: Longer sentences are cut into pieces of this many tokens.
         share: The part of this process.
+        max_tokens: Use only as many random sentences as have this many tokens; None uses all.
     """
 
     _GROUP = 100  # batches per group of sentences sorted by length
@@ -90,10 +91,16 @@ class SentenceBatches:
         seed: int,
         max_length: int = 128,
         share: Share | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         self._corpus, self._seed, self._share = corpus, seed, share or Share()
         self._batch_tokens = batch_tokens
         self._starts, self._lengths = _cut(corpus, max_length)
+        if max_tokens is not None and max_tokens < corpus.n_tokens:
+            order = np.random.default_rng(seed).permutation(len(self._starts))
+            n = int(np.searchsorted(np.cumsum(self._lengths[order]), max_tokens)) + 1
+            some = np.sort(order[:n])
+            self._starts, self._lengths = self._starts[some], self._lengths[some]
         if corpus.n_tokens < batch_tokens:
             raise InputError(
                 f"the text has {corpus.n_tokens:,} tokens, fewer than one batch of "
@@ -155,10 +162,13 @@ class SentenceBatches:
         return batches
 
 
-def one_after_another(corpus: Corpus, batch_tokens: int) -> SentenceBatches:
-    """Return batches of whole sentences for evaluation, always in the same order."""
+def one_after_another(
+    corpus: Corpus, batch_tokens: int, max_tokens: int | None = None
+) -> SentenceBatches:
+    """Return batches of whole sentences for evaluation, always the same in the same order."""
     longest = int(corpus.lengths.max())
-    return SentenceBatches(corpus, min(batch_tokens, corpus.n_tokens), 0, longest)
+    batch_tokens = min(batch_tokens, corpus.n_tokens)
+    return SentenceBatches(corpus, batch_tokens, 0, longest, max_tokens=max_tokens)
 
 
 class StreamBatches:
@@ -258,6 +268,7 @@ def make_batches(recipe: Recipe, corpus: Corpus, share: Share) -> Batches:
 def _cut(corpus: Corpus, max_length: int) -> tuple[Numbers, Numbers]:
     """Return starts and lengths of all sentences, with long ones cut into pieces."""
     lengths = corpus.lengths.astype(np.int64)
+    max_length = min(max_length, int(lengths.max()))  # more would overflow
     pieces = -(-lengths // max_length)
     which = np.repeat(np.arange(len(lengths)), pieces)
     number = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)

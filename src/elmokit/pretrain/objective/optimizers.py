@@ -14,6 +14,7 @@ from elmokit.pretrain.objective.muon import Muon
 from elmokit.pretrain.recipe_sections import OptimizerSettings
 
 _LOWEST = 0.01  # final learning rate of the cosine schedule, relative to the peak
+_SHORT_WARMUP = 5  # steps, or half of a shorter run: the first steps of Adam are its largest
 
 
 def make_optimizers(
@@ -69,6 +70,10 @@ def load_optimizers(
         for old, new in zip(state["param_groups"], optimizer.param_groups, strict=False):
             old.update({key: value for key, value in new.items() if key != "params"})
         optimizer.load_state_dict(state)
+        for parameter, kept in optimizer.state.items():
+            sizes = {v.shape for v in kept.values() if isinstance(v, Tensor) and v.dim()}
+            if not sizes <= {parameter.shape}:
+                raise ValueError("the optimizer belongs to another model")
 
 
 def rate_at(
@@ -84,7 +89,9 @@ def rate_at(
         highest: The peak learning rate.
         settings: Warm-up and decay.
     """
-    warmup = settings.warmup if n_steps is None else min(settings.warmup, n_steps // 10)
+    warmup = settings.warmup
+    if n_steps is not None:
+        warmup = min(warmup, max(n_steps // 10, min(_SHORT_WARMUP, n_steps // 2)))
     rate = highest * min(1.0, step / max(1, warmup))
     if settings.schedule == "constant":
         return rate

@@ -67,9 +67,7 @@ class StepJudge:
             raise TrainingError(
                 f"training failed: {n} steps in a row were skipped, up to step {step}, because "
                 "the loss or gradient was not finite, the loss was far above that of guessing, or "
-                f"the gradient was {_JUMP} times as large as usual; pass resume=True to continue "
-                "from the last good checkpoint with a lower learning rate, such as "
-                f"optimizer.learning_rate={self._rate / 4:g}"
+                f"the gradient was {_JUMP} times as large as usual; {advice(self._rate, True)}"
             )
 
     def state(self) -> dict[str, float]:
@@ -81,3 +79,18 @@ class StepJudge:
         if state["rate"] == self._rate:
             self._skipped = self._skipped + int(state["skipped"])
             self._usual = self._usual + state["usual"]
+
+
+def advice(rate: float, saved: bool) -> str:
+    """Say what to do after training has failed.
+
+    Args:
+        rate: The learning rate.
+        saved: Whether there is a checkpoint to continue from.
+    """
+    how = "pass resume=True to continue from the last good checkpoint"
+    lower = rate / 4 if rate < 1 else 0.001
+    return (
+        f"{how if saved else 'start the run again'} with a lower learning rate, such as "
+        f"optimizer.learning_rate={lower:.2g}"
+    )

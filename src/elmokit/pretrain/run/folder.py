@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 import shutil
-from contextlib import AbstractContextManager
+import zipfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,8 +20,14 @@ from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, OutputError
 from elmokit.formats.checkpoint import Checkpoint
 from elmokit.io.atomic import CONTINUE, clear_errors, new_file
+from elmokit.io.lock import lock_folder
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.run.paths import Start
+from elmokit.settings import build
+from elmokit.text.vocabulary import Vocabulary
+
+_BASE = ("vocabulary.txt", "model.json")
+"""What a checkpoint belongs to; it stores their checksum."""
 
 
 class RunFolder:
@@ -34,6 +44,7 @@ class RunFolder:
         training.png     losses and perplexities over time
         last.pt          the checkpoint to resume from
         best/            the model with the lowest perplexity so far, ready to load
+        lock             locked while a process trains
 
     Args:
         path: The folder; it need not exist yet.
@@ -61,6 +72,17 @@ class RunFolder:
     def checkpoint(self) -> Path:
         """The checkpoint to resume from."""
         return self.path / "last.pt"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Create the folder and keep other processes from training in it."""
+        with ExitStack() as stack:
+            with clear_errors(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(lock_folder(self.path, self.path))
+            for left in self.path.glob(f".{self.best.name}.*.tmp"):  # by a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            yield
 
     def begin(self, recipe: Recipe, start: Start) -> None:
         """Create the folder, and remove what is left of a run that saved no checkpoint."""
@@ -99,16 +121,34 @@ class RunFolder:
         return self._begun()[1]
 
     def _begun(self) -> tuple[Recipe, Start]:
-        try:
-            values = json.loads((self.path / "recipe.json").read_text(encoding="utf-8"))
+        with self._complete():
+            values = self._json("recipe.json")
             start = dict(values.pop("start", {}))
             if start.pop("new_vocabulary", False):  # where older runs keep the setting
                 values["text"]["new_vocabulary"] = True
-            return Recipe.from_dict(values), Start(**start)
-        except FileNotFoundError:
-            raise FormatError(f"{self.path} is not the folder of a run: no recipe.json") from None
-        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-            raise FormatError(f"{self.path} is not the folder of a run: {error}") from error
+            return Recipe.from_dict(values), build(Start, "start", start)
+
+    @contextmanager
+    def _complete(self) -> Iterator[None]:
+        """Turn errors of missing and damaged files into a FormatError of one sentence."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            name = Path(error.filename).name
+            raise FormatError(f"{self.path} is not the folder of a run: no {name}") from None
+        except (OSError, ValueError, TypeError, AttributeError, KeyError, FormatError) as error:
+            raise FormatError(
+                f"{self.path} is not the folder of a run, or it is damaged: {error}"
+            ) from error
+
+    def _json(self, name: str) -> dict[str, Any]:
+        try:
+            values = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{name} is not JSON") from error
+        if not isinstance(values, dict):
+            raise FormatError(f"{name} is not a JSON object")
+        return values
 
     def keep_base(self, base: Checkpoint) -> None:
         """Write everything about the model except its weights, for resuming."""
@@ -124,13 +164,25 @@ class RunFolder:
 
     def base(self) -> Checkpoint:
         """The inverse of :meth:`keep_base`."""
-        try:
-            vocabulary = (self.path / "vocabulary.txt").read_text(encoding="utf-8")
-            values = json.loads((self.path / "model.json").read_text(encoding="utf-8"))
+        with self._complete():
+            words = (self.path / "vocabulary.txt").read_text(encoding="utf-8").split("\n")[:-1]
+            Vocabulary(words)
+            values = self._json("model.json")
             config = ModelConfig.from_dict(values.pop("config"))
-            return Checkpoint(config, {}, vocabulary.split("\n")[:-1], **values)
-        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-            raise FormatError(f"{self.path} is not the folder of a run: {error}") from error
+            base = Checkpoint(config, {}, words, **values)
+            base.alphabet()  # checks characters and words
+            if len(words) != config.vocabulary_size:
+                raise FormatError(
+                    f"vocabulary.txt has {len(words):,} words, but model.json "
+                    f"{config.vocabulary_size:,}"
+                )
+            return base
+
+    def _base_checksum(self) -> str:
+        digest = hashlib.sha256()
+        for name in _BASE:
+            digest.update((self.path / name).read_bytes())
+        return digest.hexdigest()
 
     def write(self, name: str, text: str) -> None:
         """Write a small file atomically."""
@@ -150,19 +202,22 @@ class RunFolder:
             file.write(json.dumps(values) + "\n")
 
     def reports(self) -> list[dict[str, Any]]:
-        """Return all lines of the metrics, except one that a crash cut off."""
+        """Return the lines of the metrics, except any that are cut off or damaged."""
+        if not self.metrics.is_file():
+            return []
         found = []
-        if self.metrics.exists():
-            for line in self.metrics.read_text(encoding="utf-8").splitlines():
-                try:
-                    found.append(json.loads(line))
-                except ValueError:
-                    continue
+        for line in self.metrics.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                values = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if _is_report(values):
+                found.append(values)
         return found
 
     def forget_after(self, step: int) -> None:
-        """Remove the metrics of steps that will be repeated."""
-        kept = [r for r in self.reports() if r.get("step", 0) <= step]
+        """Remove the metrics of what will be repeated: later steps, and the end of the run."""
+        kept = [r for r in self.reports() if r["step"] <= step and not r.get("whole")]
         self.write("metrics.jsonl", "".join(json.dumps(r) + "\n" for r in kept))
 
     def save(self, state: dict[str, Any]) -> None:
@@ -170,7 +225,7 @@ class RunFolder:
         target = self.checkpoint
         with self._new(target) as new, new.open("wb") as file:
             try:
-                torch.save(state, file)
+                torch.save(state | {"base": self._base_checksum()}, file)
             except RuntimeError as error:  # PyTorch's error for a full disk
                 raise OutputError(
                     f"cannot write {target}: {error}; the last checkpoint is intact, so make sure "
@@ -180,16 +235,49 @@ class RunFolder:
             os.fsync(file.fileno())
 
     def load(self) -> dict[str, Any]:
-        """Read the last checkpoint."""
+        """Read the last checkpoint, and check that no bit of it has changed."""
         source = self.checkpoint
-        if not source.exists():
-            raise OutputError(
-                f"{self.path} has no checkpoint to resume from; start the run with resume=False in "
-                "a new folder"
-            )
         try:
+            _check_archive(source)
             state: dict[str, Any] = torch.load(source, map_location="cpu", weights_only=True)
-        except Exception as error:
-            reason = str(error).split("\n")[0]
-            raise FormatError(f"the checkpoint {source} is damaged: {reason}") from error
+            # old checkpoints lack "base"
+            same = state.get("base", checksum := self._base_checksum()) == checksum
+        except Exception as error:  # a damaged archive can raise anything
+            hint = f" from {self.best} with init_from=" if self.best.is_dir() else ""
+            raise FormatError(
+                f"the checkpoint {source} is damaged; restore it from a copy, or start a new run"
+                + hint
+            ) from error
+        if not same:
+            raise FormatError(
+                f"{' or '.join(_BASE)} in {self.path} has changed since the checkpoint was written;"
+                " restore it from a copy, or start a new run"
+            )
         return state
+
+
+def _check_archive(path: Path) -> None:
+    """Raise unless a file of PyTorch is complete and every part has its checksum.
+
+    PyTorch writes checksums into its ZIP archives, but does not compare them. Its archives are not
+    compressed, so reading one needs no more memory than its size.
+    """
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
+        plain = all(part.compress_type == zipfile.ZIP_STORED for part in parts)
+        total = sum(part.file_size for part in parts)
+        if not plain or total > path.stat().st_size or archive.testzip() is not None:
+            raise ValueError("not as PyTorch has written it")
+
+
+def _is_report(values: Any) -> bool:
+    """Whether a line of the metrics has what the picture and resuming need."""
+    if not isinstance(values, dict):
+        return False
+    needed = {"training": ("step", "tokens"), "evaluation": ("step", "tokens", "mean")}
+    names = needed.get(str(values.get("kind")), ("kind",))
+    numbers = [values.get(name) for name in (*names, *({"loss"} & values.keys()))]
+    return all(
+        isinstance(n, int | float) and not isinstance(n, bool) and (n >= 0 or math.isnan(n))
+        for n in numbers
+    )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmokit.arguments import each, file_path
 from elmokit.errors import InputError
 from elmokit.io.lines import find_files
 
@@ -38,6 +39,19 @@ class RunPaths:
     vocabulary: Path | None = None
     """A vocabulary file, one word per line, most frequent first, including <S>, </S> and <UNK>;
     None for the most frequent words of the text."""
+
+    def __post_init__(self) -> None:
+        for name in ("text", "valid"):
+            given = getattr(self, name)
+            items = each(
+                [given] if isinstance(given, str | Path) else given, name, "a list of paths"
+            )
+            object.__setattr__(self, name, [file_path(item, f"each of {name}") for item in items])
+        for name in ("out", "data", "init_from", "vocabulary"):
+            given = getattr(self, name)
+            if given is not None or name == "out":
+                found = file_path(given, name)
+                object.__setattr__(self, name, given if name == "init_from" else found)
 
     @property
     def prepared(self) -> Path:

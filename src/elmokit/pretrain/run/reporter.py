@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from elmokit.errors import MissingExtraError
@@ -33,7 +33,6 @@ class Reporter:
     def __init__(self, folder: RunFolder, say: Callable[[str], None], writes: bool = True) -> None:
         self._folder, self._say, self._writes = folder, say, writes
         self._events: Any = None
-        self._started: tuple[float, float] | None = None
         if not writes:
             return
         with contextlib.suppress(ImportError):
@@ -41,21 +40,25 @@ class Reporter:
 
             self._events = SummaryWriter(str(folder.path))
 
-    def close(self) -> None:
-        """Finish the events and draw the picture."""
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish the events and draw the picture; a user who presses Ctrl-C twice cannot wait."""
         if self._events is not None:
             self._events.close()
-        if self._writes:
+        if self._writes and kind is not KeyboardInterrupt:
             draw_training(self._folder)
 
-    def training(self, step: int, values: dict[str, Any]) -> None:
+    def training(self, step: int, values: dict[str, Any], seconds_left: float | None) -> None:
         """Report some steps of training."""
         self._event("training", step, values)
-        now = time.monotonic()
-        if self._started is None:
-            self._started = (now, values["done"])
-        passed, done = now - self._started[0], values["done"] - self._started[1]
-        left = f", {_duration(passed / done * (1 - values['done']))} left" if done > 0 else ""
+        left = "" if seconds_left is None else f", {_duration(seconds_left)} left"
         loss = f"loss {values['loss']:.3f}, " if "loss" in values else ""
         skipped = f", {values['skipped']} steps skipped" if values["skipped"] else ""
         busy = f", GPU {values['gpu_busy']:.0%} busy" if "gpu_busy" in values else ""
@@ -64,9 +67,14 @@ class Reporter:
             f"{values['tokens_per_second']:,.0f} tokens/s{busy}{skipped}{left}"
         )
 
-    def evaluation(self, step: int, values: dict[str, Any]) -> None:
-        """Report an evaluation on the validation text."""
+    def evaluation(self, step: int, values: dict[str, Any], whole: bool) -> None:
+        """Report an evaluation on the validation text.
+
+        The one on the whole text is the result of the run, which the caller reports.
+        """
         self._event("evaluation", step, values)
+        if whole:
+            return
         directions = [f"{d} {values[d]:.2f}" for d in ("forward", "backward") if d in values]
         self._say(
             f"step {step:,}: perplexity {values['mean']:.2f} ({', '.join(directions)}), "
@@ -79,7 +87,7 @@ class Reporter:
             for name, value in values.items():
                 if isinstance(value, dict):
                     self._event(f"{kind}/{name}", step, value)
-                else:
+                elif math.isfinite(value):  # tensorboardX prints warnings about others
                     self._events.add_scalar(f"{kind}/{name}", value, step)
 
 
@@ -110,6 +118,7 @@ def _draw(figure: Figure, train: list[dict[str, Any]], valid: list[dict[str, Any
     for some, style, label in curves:
         if some:
             at = [r["tokens"] / unit for r in some]
+            style = style if len(some) > 1 else "o"  # a line has at least two points
             left.plot(at, [r["loss"] for r in some], style, color=COLOURS[0], label=label)
     left.set_xlabel(f"training tokens{name}")
     left.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=unit == 1))

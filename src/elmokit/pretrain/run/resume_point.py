@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError, InputError, shortened
 from elmokit.pretrain.data.corpus import Corpus
+from elmokit.pretrain.objective.evaluation_plan import MOST_TOKENS
 from elmokit.pretrain.objective.network import States
 from elmokit.pretrain.objective.optimizers import load_optimizers
 from elmokit.pretrain.processes import Process
@@ -72,42 +73,71 @@ class RunCheckpoint:
         }
 
     def load(
-        self, model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]
+        self,
+        model: nn.Module,
+        optimizers: Sequence[torch.optim.Optimizer],
+        carried: Sequence[tuple[int, ...]],
     ) -> tuple[Progress, dict[str, float], States | None]:
         """Restore weights, optimizers and random number generators.
+
+        Args:
+            model: The model.
+            optimizers: Its optimizers.
+            carried: Shapes of h and c of each layer; empty if states are not carried on.
 
         Returns:
             The progress, the state of the step judge, and this process's carried states.
         """
         state, device = self._folder.load(), self._process.device
         self._check_same(state)
+        source = self._folder.checkpoint
         try:
             own = state["processes"][self._process.rank]
             model.load_state_dict(state["model"])
             load_optimizers(optimizers, state["optimizers"])
-            progress, judged = Progress(**state["progress"]), dict(state["watched"])
+            progress = Progress.checked(state["progress"])
+            if "valid_tokens" not in state["progress"]:  # an older version evaluated on this many
+                progress.valid_tokens = MOST_TOKENS
+            watched = state["watched"]
+            judged = {
+                "skipped": int(watched["skipped"]),
+                "usual": float(watched["usual"]),
+                "rate": float(watched["rate"]),
+            }
             states = own["states"] and [(h.to(device), c.to(device)) for h, c in own["states"]]
+            if any([tuple(t.shape) for t in state] != list(carried) for state in states or ()):
+                raise ValueError("it carries states of another size")
             torch.set_rng_state(own["rng"])
             if own["cuda_rng"] is not None and device.type == "cuda":
                 torch.cuda.set_rng_state(own["cuda_rng"], device)
-        except (KeyError, RuntimeError, ValueError, TypeError) as error:
-            reason = str(error).split("\n")[0]
+        except Exception as error:  # PyTorch checks some of it, by all kinds of errors
+            reason = shortened(str(error).split("\n")[0])
             raise FormatError(
-                f"the checkpoint {self._folder.checkpoint} does not match this run: {reason}"
+                f"the checkpoint {source} does not match this run: {reason}"
             ) from error
+        if not all(value.isfinite().all() for value in model.state_dict().values()):
+            raise FormatError(
+                f"the checkpoint {source} has NaN or infinite weights; start a new run with a "
+                "lower learning rate"
+            )
         return progress, judged, states
 
     def _check_same(self, state: dict[str, Any]) -> None:
         """Raise if the text or the number of processes differs from the checkpoint's."""
         # old checkpoints lack "texts"
         before = state.get("texts", self._texts)
-        if changed := [name for name, text in self._texts.items() if before.get(name) != text]:
+        if before != self._texts:
+            changed = [
+                name
+                for name, text in self._texts.items()
+                if not isinstance(before, dict) or before.get(name) != text
+            ]
             raise InputError(
                 f"the {' and the '.join(changed)} text has changed since the run was stopped; use "
                 "the same text, or start a new run from this model with init_from="
             )
         processes, now = state.get("processes"), self._process.size
-        if processes is not None and len(processes) != now:
+        if isinstance(processes, list) and len(processes) != now:
             raise InputError(
                 f"the run was stopped with {len(processes)} processes and cannot resume with "
                 f"{now}; start as many as before (torchrun --nproc-per-node), or start a new run "

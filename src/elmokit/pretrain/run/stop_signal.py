@@ -1,32 +1,62 @@
-"""Stopping a run well: Ctrl-C finishes the step, saves and leaves."""
+"""Stopping a run well: Ctrl-C or SIGTERM finishes the step, saves and leaves; a second one leaves.
+
+Before training starts there is nothing to save, and the first signal leaves at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
 from typing import Any
 
+STOPPING = "stopping after this step; press Ctrl-C again to stop at once"
 
-@contextmanager
-def stop_on_signal(stop: threading.Event) -> Iterator[None]:
-    """Set an event on the first Ctrl-C or SIGTERM; interrupt at once on the second.
 
-    Only the main thread receives signals; in other threads this does nothing.
+class StopSignal:
+    """Handles Ctrl-C and SIGTERM while it is entered.
+
+    Only the main thread receives signals; in other threads it handles none.
+
+    Args:
+        tell: Called with :data:`STOPPING` when a signal arrives during training.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
-    def handle(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.asked = False
+        """Whether to save and stop after the current step."""
+        self._tell, self._can_wait = tell, False
+        self._before: dict[int, Any] = {}
 
-    before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    def __enter__(self) -> StopSignal:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def after_the_step(self) -> Iterator[None]:
+        """Inside, the first signal only sets :attr:`asked`."""
+        self._can_wait = True
+        try:
+            yield
+        finally:
+            self._can_wait = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked or not self._can_wait:
+            raise KeyboardInterrupt
+        self.asked = True
+        with contextlib.suppress(RuntimeError):  # the signal came in the middle of a print
+            self._tell(STOPPING)

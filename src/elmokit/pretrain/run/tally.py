@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from elmokit.errors import shown
+
+_MOST = 1 << 60  # of any number here
 
 
 @dataclass
@@ -25,8 +29,30 @@ class Progress:
     """Training time, not counting evaluations and checkpoints."""
     best: float = math.inf
     """Lowest validation perplexity so far."""
+    best_step: int = -1
+    """The step of that perplexity; -1 without one."""
+    evaluated: int = -1
+    """The step of the last evaluation; -1 before the first."""
+    evaluated_seconds: float = 0.0
+    """The training time at the last evaluation."""
+    valid_tokens: int = 0
+    """Tokens of the validation text that each evaluation during training uses; 0 before the first.
+    It never changes, because only perplexities of the same text can be compared."""
     expected: int = 0
     """Estimated steps of a run with a time limit; 0 while unknown."""
+
+    @classmethod
+    def checked(cls, values: dict[str, Any]) -> Progress:
+        """Return stored progress; raises ValueError or TypeError if it cannot be true."""
+        now = cls(**values)
+        for name, default in asdict(cls()).items():
+            value, least = getattr(now, name), min(0, default)
+            kinds = (int, float) if isinstance(default, float) else (int,)
+            if type(value) not in kinds or not (least <= value < _MOST or value == default):
+                raise ValueError(f"{name} is {shown(value)}")
+        if now.epoch > now.step or now.batch > now.step:
+            raise ValueError(f"epoch {now.epoch} and batch {now.batch} at step {now.step}")
+        return now
 
 
 class Pace:
