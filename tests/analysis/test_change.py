@@ -15,7 +15,7 @@ from elmokit.analysis.change import (
     interval,
     plain_prt,
     prt,
-    sample_places,
+    sample_occurrences,
 )
 from elmokit.analysis.similarity import cosine
 from elmokit.errors import InputError
@@ -154,13 +154,13 @@ def test_by_chance():
 def test_occurrences(tiny, texts):
 
     phrases = {"cell": ["cell"], "cell phone": ["cell", "phone"], "no": ["no"]}
-    found = sample_places(tiny, texts[1], phrases, 10, False, random.Random(0))
+    found = sample_occurrences(tiny, texts[1], phrases, 10, False, random.Random(0))
     assert [found[word].seen for word in phrases] == [60, 30, 0]
     assert len(found["cell"].items) == 10
     for o in found["cell phone"].items:
-        assert o.tokens[o.start : o.start + 2] == ("cell", "phone")
-    old = sample_places(tiny, texts[0], phrases, 100, True, random.Random(0))
-    assert {o.tokens[o.start] for o in old["cell"].items} == {"cell", "Cell"}
+        assert o.tokens[o.place.tokens] == ("cell", "phone")
+    old = sample_occurrences(tiny, texts[0], phrases, 100, True, random.Random(0))
+    assert {o.tokens[o.place.start] for o in old["cell"].items} == {"cell", "Cell"}
 
 
 def test_changed_words_first_and_rare_ones_last(tiny, texts):

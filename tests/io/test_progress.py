@@ -1,4 +1,4 @@
-"""The progress bar: when it comes, and what it says."""
+"""Progress in terminals, notebooks and logs: when it comes, and what it says."""
 
 import io
 import re
@@ -46,7 +46,7 @@ def test_what_was_done_before_it_came(terminal, monkeypatch):
     with DelayedProgress("working", 100, "pieces") as bar:
         bar._started -= 3600
         bar.advance(25)
-        bar._show()
+        bar._show_bar()
         wait_for(terminal, "25/100")
     assert "1:00:0" in terminal.getvalue()  # the time since the beginning, not since it is shown
 
@@ -66,9 +66,9 @@ def test_nothing_where_nobody_looks(terminal, monkeypatch):
         time.sleep(0.15)
         bar.advance(2)
     assert terminal.getvalue() == ""
-    monkeypatch.setattr(progress.sys, "stderr", io.StringIO())
-    with DelayedProgress("working", 2):
-        time.sleep(0.15)
+    monkeypatch.setattr(progress.sys, "stderr", None)  # as under pythonw
+    with DelayedProgress("working", 2) as bar:
+        assert bar._timer is None
 
 
 def test_time_left(terminal, monkeypatch):
@@ -78,7 +78,7 @@ def test_time_left(terminal, monkeypatch):
     monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 3600)
     with DelayedProgress("working", 100, "pieces") as bar:
         bar.advance(40)
-        bar._show()
+        bar._show_bar()
         (task,) = bar._bar.tasks
         assert task.time_remaining is None
         for _ in range(10):
@@ -105,6 +105,102 @@ def test_no_bar_at_all(terminal, monkeypatch):
     with DelayedProgress("working", 2) as bar:
         assert bar._timer is None
     assert terminal.getvalue() == ""
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A list with the time; timers do not fire by themselves."""
+    now = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    for name in ("SHOW_AFTER_SECONDS", "NOTEBOOK_EVERY_SECONDS", "LOG_EVERY_SECONDS"):
+        monkeypatch.setattr(progress, name, 3600)
+    return now
+
+
+def log_to(monkeypatch, stream):
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))
+    return stream
+
+
+def test_lines_in_a_log(monkeypatch, clock):
+    log = log_to(monkeypatch, io.StringIO())
+    with DelayedProgress("embedding", 5000, "lines") as bar:
+        clock[0] += 30
+        bar._write_line()
+        bar.advance(1000)  # done by an earlier run
+        for _ in range(2):
+            clock[0] += 30
+            bar.advance(600)
+            bar._write_line()
+    bar._write_line()  # a timer that fires late
+    assert log.getvalue().splitlines() == [
+        "embedding: 0 of 5,000 lines, 30 s so far",
+        "embedding: 1,600 of 5,000 lines, 3 min left",
+        "embedding: 2,200 of 5,000 lines, 2 min left",
+    ]
+
+
+def test_a_log_gets_lines_by_itself(monkeypatch):
+    log = log_to(monkeypatch, io.StringIO())
+    monkeypatch.setattr(progress, "LOG_EVERY_SECONDS", 0.02)
+    with DelayedProgress("working", 2):
+        wait_for(log, "working: 0 of 2, 0 s so far\nworking: 0 of 2, 0 s so far\n")
+
+
+def test_short_work_leaves_no_line_in_a_log(monkeypatch):
+    log = log_to(monkeypatch, io.StringIO())
+    assert progress.LOG_EVERY_SECONDS == 30
+    with DelayedProgress("working", 2) as bar:
+        assert bar._timer.interval == 30
+        assert bar._timer.daemon  # does not keep the process alive
+        bar.advance(2)
+    assert log.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("total", "done", "seconds", "line"),
+    [
+        (3_000_000, 1_500_000, 40, "reading: 1.5 of 3.0 MB, 40 s left"),
+        (None, 1_500, 100, "reading: 1.5 kB, 2 min so far"),
+        (4 * 10**9, 10**9, 3000, "reading: 1.0 of 4.0 GB, 2 h 30 min left"),
+    ],
+)
+def test_bytes_in_a_line(monkeypatch, clock, total, done, seconds, line):
+    log = log_to(monkeypatch, io.StringIO())
+    with DelayedProgress("reading", total, "bytes") as bar:
+        bar.advance(0)
+        clock[0] += seconds
+        bar.advance(done)
+        bar._write_line()
+    assert log.getvalue() == line + "\n"
+
+
+def test_a_closed_log_does_not_end_the_work(monkeypatch, clock):
+    log = log_to(monkeypatch, io.StringIO())
+    with DelayedProgress("working", 2) as bar:
+        log.close()
+        bar._write_line()
+
+
+def test_a_notebook_has_one_line_that_is_rewritten(monkeypatch, clock):
+    class OutStream(io.StringIO):
+        __module__ = "ipykernel.iostream"
+
+    cell = log_to(monkeypatch, OutStream())
+    with DelayedProgress("working", 20_000, "sentences") as bar:
+        assert bar._timer.function == bar._rewrite_line
+        bar.advance(0)
+        clock[0] += 10
+        bar.advance(10)
+        bar._rewrite_line()
+        clock[0] += 1
+        bar.advance(19_989)
+        bar._rewrite_line()
+    first, second, blank, end = cell.getvalue().split("\r")[1:]
+    assert first == "working: 10 of 20,000 sentences, 5 h 33 min left"
+    assert second == "working: 19,999 of 20,000 sentences, 0 s left".ljust(len(first))
+    assert blank.strip() == end == ""
+    assert len(blank) >= len(second.rstrip())
 
 
 def test_an_end_in_the_middle(terminal):

@@ -22,13 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from elmokit.analysis.geometry import Vectors
-from elmokit.analysis.phrases import find_phrase
+from elmokit.analysis.phrases import Place, find_phrase
 from elmokit.analysis.similarity import cosine, unit
 from elmokit.analysis.texts import Reservoir, read_paragraphs, sentences_of
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
 from elmokit.inference.layers import LayerChoice
 from elmokit.io.progress import DelayedProgress
+from elmokit.text.scripts import UNSPACED
 
 ROUNDS = 1000
 """Bootstrap resamples behind an interval, and permutations behind the chance level."""
@@ -63,14 +64,16 @@ class WordChange:
     chance: float | None = None
     """95th percentile of the PRT if occurrences are assigned to the two texts at random."""
     apd: Estimate | None = None
+    longer: tuple[str, ...] = ()
+    """Tokens that contain the word and are used in its place; see :func:`sample_occurrences`."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A sentence, and where a phrase starts in it."""
+class Occurrence:
+    """A sentence, and the place of a phrase in it."""
 
     tokens: tuple[str, ...]
-    start: int
+    place: Place
 
 
 def change(
@@ -112,13 +115,15 @@ def change(
     }
     if not phrases or not all(phrases.values()):
         raise InputError("words= contains an empty word; expected words such as plot,star")
-    sides = [sample_places(elmo, path, phrases, most, tokenized, rng) for path in (old, new)]
-    found = {w: WordChange(w, sides[0][w].seen, sides[1][w].seen) for w in phrases}
+    sides = [sample_occurrences(elmo, path, phrases, most, tokenized, rng) for path in (old, new)]
+    found = {}
+    for word in phrases:
+        old_side, new_side = sides[0][word], sides[1][word]
+        longer = [one.place.longer for one in old_side.items + new_side.items if one.place.longer]
+        found[word] = WordChange(word, old_side.seen, new_side.seen, longer=tuple(longer))
     common = [word for word, one in found.items() if min(one.n_old, one.n_new) >= LEAST]
     # one list per word and side
-    places = [side[word].items for word in common for side in sides]
-    lengths = [len(phrases[word]) for word in common for _ in sides]
-    vectors = iter(_vectors(elmo, places, lengths, layer))
+    vectors = iter(_vectors(elmo, [side[word].items for word in common for side in sides], layer))
     with DelayedProgress("comparing", len(common), "words") as bar:
         for word in common:
             found[word] = _compare(found[word], next(vectors), next(vectors), seed)
@@ -228,17 +233,26 @@ def by_chance(a: Vectors, b: Vectors, rng: np.random.Generator, rounds: int = RO
     return max(0.0, float(np.quantile(prts, 0.95)) - plain_prt(a, b) + prt(a, b))
 
 
-def sample_places(
+def sample_occurrences(
     elmo: Elmo,
     path: Path,
     phrases: dict[str, list[str]],
     most: int,
     tokenized: bool,
     rng: random.Random,
-) -> dict[str, Reservoir[Place]]:
-    """Find phrases in a text, keeping a random sample of at most ``most`` places each."""
-    begins = {word: phrase[0].casefold() for word, phrase in phrases.items()}
-    found: dict[str, Reservoir[Place]] = {word: Reservoir(most, rng) for word in phrases}
+) -> dict[str, Reservoir[Occurrence]]:
+    """Find phrases in a text, keeping a random sample of at most ``most`` occurrences each.
+
+    In scripts without spaces, longer tokens that contain a word count only if the word itself is
+    too rare: 人 is also a part of hundreds of other words.
+    """
+    # of a word that may be cut otherwise in the text, only the first character is certain
+    begins = {
+        word: phrase[0][: 1 if UNSPACED.search(word) else None].casefold()
+        for word, phrase in phrases.items()
+    }
+    found: dict[str, Reservoir[Occurrence]] = {word: Reservoir(most, rng) for word in phrases}
+    within: dict[str, Reservoir[Occurrence]] = {word: Reservoir(most, rng) for word in phrases}
     empty = True
     for paragraph in read_paragraphs(path):
         empty = False
@@ -247,34 +261,38 @@ def sample_places(
         likely = [word for word, begin in begins.items() if begin in folded]
         for tokens in map(tuple, sentences_of(elmo, paragraph, tokenized) if likely else ()):
             for word in likely:
-                for start in find_phrase(tokens, phrases[word]):
-                    found[word].add(Place(tokens, start))
+                for place in find_phrase(tokens, phrases[word]):
+                    (within if place.longer else found)[word].add(Occurrence(tokens, place))
     if empty:
         raise InputError(f"no tokens found in {path}; expected text")
+    for word, own in found.items():
+        if own.seen < LEAST:
+            for occurrence in own.items:
+                within[word].add(occurrence)
+            found[word] = within[word]
     return found
 
 
 def _vectors(
-    elmo: Elmo, places: Sequence[Sequence[Place]], lengths: Sequence[int], layer: str | int
+    elmo: Elmo, occurrences: Sequence[Sequence[Occurrence]], layer: str | int
 ) -> list[Vectors]:
-    """Vectors (N, D) of several lists of places, each the mean over the tokens of the phrase.
+    """Vectors (N, D) of several lists of occurrences, each the mean over the phrase's tokens.
 
-    Every sentence is embedded once, however many places it contains.
+    Every sentence is embedded once, however many occurrences it contains.
 
     Args:
         elmo: The model.
-        places: Lists of places.
-        lengths: Tokens of the phrase of each list.
+        occurrences: Lists of occurrences.
         layer: The layer.
     """
-    found = [np.empty((len(some), elmo.dim), np.float32) for some in places]
-    wanted: dict[tuple[str, ...], list[tuple[int, int, int]]] = defaultdict(list)
-    for k, some in enumerate(places):
-        for row, place in enumerate(some):
-            wanted[place.tokens].append((k, row, place.start))
+    found = [np.empty((len(some), elmo.dim), np.float32) for some in occurrences]
+    wanted: dict[tuple[str, ...], list[tuple[int, int, Place]]] = defaultdict(list)
+    for k, some in enumerate(occurrences):
+        for row, one in enumerate(some):
+            wanted[one.tokens].append((k, row, one.place))
     with DelayedProgress("embedding", len(wanted), "sentences") as bar:
-        for rows, array in zip(wanted.values(), elmo.stream(wanted, layer), strict=True):
-            for k, row, start in rows:
-                found[k][row] = array[start : start + lengths[k]].mean(0)
+        for rows, array in zip(wanted.values(), elmo.stream(list(wanted), layer), strict=True):
+            for k, row, place in rows:
+                found[k][row] = array[place.tokens].mean(0)
             bar.advance(1)
     return found

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.analysis.phrases import require_phrase
+from elmokit.analysis.phrases import Place, check_phrase, find_phrase
 from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
@@ -36,8 +36,8 @@ class Example:
     sense: str
     """Empty if the file has none."""
     sentence: str
-    place: str
-    """File and line, for errors."""
+    line: int
+    """Its line in the file, from 1."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,12 @@ class Occurrences:
 
     examples: list[Example]
     """The sentence (N) of each occurrence; a sentence with the word twice is listed twice."""
-    positions: list[int]
-    """Position (N) of the occurrence's first token."""
+    places: list[Place]
+    """Place (N) of the occurrence among the tokens of its sentence."""
     vectors: Floats
     """(L + 1, N, D), the token layer first."""
+    n_without: int = 0
+    """Number of sentences that do not contain the word."""
 
     @property
     def senses(self) -> list[str]:
@@ -71,7 +73,7 @@ def read_examples(path: Path) -> list[Example]:
                 f"{path}, line {number} has {line.count(chr(9))} tabs; expected a sense, one tab "
                 "and a sentence, or only a sentence"
             )
-        found.append(Example(sense.strip(), sentence, f"{path}, line {number}"))
+        found.append(Example(sense.strip(), sentence, number))
     if not found:
         raise InputError(f"{path} is empty; expected lines of sense, tab and sentence")
     return found
@@ -82,23 +84,25 @@ def find_occurrences(elmo: Elmo, examples: Sequence[Example], word: str) -> Occu
 
     Args:
         elmo: The model.
-        examples: Sentences that contain the word.
+        examples: Sentences; those without the word are counted and left out.
         word: A word or phrase, regardless of case.
     """
     phrase = elmo.tokenize(word)
-    sentences = [elmo.tokenize(example.sentence) for example in examples]
-    places: list[tuple[int, int]] = []
-    for i, (example, tokens) in enumerate(zip(examples, sentences, strict=True)):
-        try:
-            places += [(i, position) for position in require_phrase(tokens, phrase)]
-        except InputError as error:
-            raise InputError(f"{example.place}: {error}") from None
-    if len(places) > _MOST:
-        raise InputError(f"{word!r} occurs {len(places):,} times; expected at most {_MOST:,}")
-    encoded = elmo.encode(sentences, layers="all")
-    vectors = [encoded[i][:, start : start + len(phrase)].mean(1) for i, start in places]
+    check_phrase(phrase)
+    tokens = [elmo.tokenize(example.sentence) for example in examples]
+    places = [find_phrase(some, phrase) for some in tokens]
+    found = [(i, place) for i, some in enumerate(places) for place in some]
+    if not found:
+        raise InputError(f"no sentence contains {word!r}; expected a word of the sentences")
+    if len(found) > _MOST:
+        raise InputError(f"{word!r} occurs {len(found):,} times; expected at most {_MOST:,}")
+    needed = [some if having else [] for some, having in zip(tokens, places, strict=True)]
+    encoded = elmo.encode(needed, layers="all")
     return Occurrences(
-        [examples[i] for i, _ in places], [start for _, start in places], np.stack(vectors, 1)
+        [examples[i] for i, _ in found],
+        [place for _, place in found],
+        np.stack([encoded[i][:, place.tokens].mean(1) for i, place in found], 1),
+        places.count([]),
     )
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.analysis.phrases import require_phrase
+from elmokit.analysis.phrases import Place, require_phrase
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
 
 Floats = npt.NDArray[np.floating[Any]]
 
 _MOST_PAIRS = 250_000  # token pairs in one picture
+_MOST_OCCURRENCES = 20  # of a word in each sentence; every pair of them is a row of a table
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,33 @@ class WordPair:
     """Position of its first token in the second sentence."""
     cosines: Floats
     """One per layer (L + 1,), the token layer first."""
+    longer: tuple[str, str] = ("", "")
+    """The tokens that contain the word in either sentence, where they are longer than the word."""
+
+
+class WordPairs(list[WordPair]):
+    """Pairs of a word's occurrences, in the order of the sentences.
+
+    Args:
+        pairs: The pairs.
+        counts: How often the word occurs in each sentence.
+    """
+
+    def __init__(self, pairs: Iterable[WordPair], counts: Sequence[int]) -> None:
+        super().__init__(pairs)
+        self.counts = list(counts)
+
+    @property
+    def left_out(self) -> str:
+        """Say which occurrences were not compared; empty if all were."""
+        most = _MOST_OCCURRENCES
+        if max(self.counts) <= most:
+            return ""
+        first, second = self.counts
+        return (
+            f"the word occurs {first:,} times in the first sentence and {second:,} times in the "
+            f"second; only the first {most} of each are compared"
+        )
 
 
 @dataclass(frozen=True)
@@ -49,8 +78,10 @@ def cosine(a: Floats, b: Floats) -> Floats:
     return (a * b).sum(-1) / np.where(norms == 0, 1, norms)
 
 
-def word_similarity(elmo: Elmo, first: Text, second: Text, word: str) -> list[WordPair]:
+def word_similarity(elmo: Elmo, first: Text, second: Text, word: str) -> WordPairs:
     """Compare every pair of a word's occurrences, one in each sentence.
+
+    Of more than 20 occurrences in a sentence, the first 20 are compared.
 
     Args:
         elmo: The model.
@@ -63,10 +94,17 @@ def word_similarity(elmo: Elmo, first: Text, second: Text, word: str) -> list[Wo
     places = [require_phrase(tokens, phrase) for tokens in sentences]
     vectors = elmo.encode(sentences, layers="all")
 
-    def at(which: int, position: int) -> Floats:
-        return vectors[which][:, position : position + len(phrase)].mean(1)
+    def at(which: int, place: Place) -> Floats:
+        return vectors[which][:, place.tokens].mean(1)
 
-    return [WordPair(i, j, cosine(at(0, i), at(1, j))) for i in places[0] for j in places[1]]
+    counts = [len(some) for some in places]
+    places = [some[:_MOST_OCCURRENCES] for some in places]
+    pairs = (
+        WordPair(a.start, b.start, cosine(at(0, a), at(1, b)), (a.longer, b.longer))
+        for a in places[0]
+        for b in places[1]
+    )
+    return WordPairs(pairs, counts)
 
 
 def sentence_similarity(elmo: Elmo, first: Text, second: Text) -> Floats:

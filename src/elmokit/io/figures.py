@@ -1,16 +1,17 @@
-"""The look of pictures: sized for a paper's column, safe for the colour-blind, with Chinese."""
+"""The look of pictures: sized for a paper's column, safe for the colour-blind, in any script."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 import warnings
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmokit.errors import MissingExtraError
+from elmokit.io.fonts import families_with
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,17 +21,13 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers to go with the colours, for print in black and white."""
 
-_CJK = (
-    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Micro Hei",
-    "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei", "PingFang SC", "Hiragino Sans GB",
-    "Heiti SC", "Arial Unicode MS", "Droid Sans Fallback",
-)  # fmt: skip
 _TITLE_LINE = 0.16  # inches
+_MISSING = re.compile(r"Glyph (\d+) .*missing from")  # matplotlib's warning
 
 
 def save_figure(
     draw: Callable[[Figure], None], size: tuple[float, float], path: Path, title: str = ""
-) -> bool:
+) -> str:
     """Draw a figure into a file; the suffix chooses the format.
 
     Args:
@@ -40,15 +37,32 @@ def save_figure(
         title: Heads the figure, in up to three lines.
 
     Returns:
-        Whether the installed fonts have all characters.
+        The characters that no installed font has and that are drawn as boxes; none in an SVG file,
+        which leaves fonts to the viewer.
     """
     try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
+        import matplotlib  # noqa: F401
     except ImportError:
         raise MissingExtraError("matplotlib", "plots", "Pictures") from None
+    missing = _save(draw, size, path, title, [])
+    if missing and (families := families_with(missing)):
+        missing = _save(draw, size, path, title, families)
+    return "" if path.suffix == ".svg" else "".join(sorted(missing))
+
+
+def _save(
+    draw: Callable[[Figure], None],
+    size: tuple[float, float],
+    path: Path,
+    title: str,
+    families: list[str],
+) -> frozenset[str]:
+    """Draw a figure with the usual font and some more; return the characters they do not have."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     style: dict[Any, Any] = {
-        "font.family": ["DejaVu Sans", *_cjk_fonts()],
+        "font.family": ["DejaVu Sans", *families],
         "font.size": 8,
         "axes.titlesize": 8,
         "axes.spines.top": False,
@@ -67,7 +81,8 @@ def save_figure(
             figure.suptitle("\n".join(lines), fontsize=9)
         when = {"Date": None} if path.suffix == ".svg" else None
         figure.savefig(path, dpi=200, metadata=when)
-    return path.suffix == ".svg" or not any("missing from" in str(w.message) for w in warned)
+    found = (_MISSING.match(str(warning.message)) for warning in warned)
+    return frozenset(chr(int(match[1])) for match in found if match)
 
 
 def short(token: str, n: int = 16) -> str:
@@ -79,12 +94,3 @@ def _lines(title: str, inches: float) -> list[str]:
     """Break a title into lines that fit; a Chinese character takes the room of two letters."""
     wide = any(unicodedata.east_asian_width(c) in "WF" for c in title)
     return textwrap.wrap(title, int(inches * (7 if wide else 14.5)), max_lines=3, placeholder=" …")
-
-
-@cache
-def _cjk_fonts() -> list[str]:
-    """Installed fonts with Chinese characters."""
-    from matplotlib.font_manager import fontManager
-
-    installed = {font.name for font in fontManager.ttflist}
-    return [name for name in _CJK if name in installed]

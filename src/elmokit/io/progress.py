@@ -1,7 +1,9 @@
-"""A progress bar for long work in a terminal, drawn by rich.
+"""Progress of long work on standard error: a bar in a terminal, a line in notebooks and log files.
 
-Only the delay is written by hand, because rich shows a bar at once, even for quick work. A timer
-starts the bar, so it also appears if the first piece of work takes long.
+The bar is drawn by rich. Only the delay is written by hand, because rich shows a bar at once, even
+for quick work. Elsewhere, a line of text says how much is done: rewritten every second in a
+notebook, and a new line every half minute in a log. A timer starts both, so they also appear if the
+first piece of work takes long.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -16,40 +20,49 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 SHOW_AFTER_SECONDS = 2.0
-enabled = True  # False shows no bar at all
+NOTEBOOK_EVERY_SECONDS = 1.0
+LOG_EVERY_SECONDS = 30.0
+enabled = True  # False shows nothing at all
 
 _SPEED_SECONDS = 60.0  # the time left follows the speed of the last minute
 
 
 class DelayedProgress:
-    """Shows a bar with the time left on standard error after two seconds of work.
+    """Shows progress and the time left on standard error, if the work takes long.
 
-    Nothing is shown if standard error is not a terminal.
+    In a terminal a bar appears after two seconds, in a notebook a line of text. Everywhere else, a
+    line is written every 30 seconds.
 
     Args:
         what: What is being done, in a few words.
         total: The amount of work; None if unknown.
         unit: What is counted. Bytes are shown as kB, MB and so on.
-        show: False never shows a bar.
+        show: False never shows anything.
     """
 
     def __init__(self, what: str, total: int | None, unit: str = "", show: bool = True) -> None:
         self._what, self._total, self._unit = what, total, unit
-        self._wanted = show and enabled and sys.stderr.isatty()
+        self._stream = sys.stderr
+        self._wanted = show and enabled and self._stream is not None
         self._started = time.monotonic()
         self._done = 0
+        self._first: tuple[float, int] | None = None  # when the first piece was done, and its size
         self._lock = threading.Lock()
         self._ended = False
         self._timer: threading.Timer | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
+        self._width = 0  # of the line that is rewritten
 
     def __enter__(self) -> DelayedProgress:
         self._started = time.monotonic()
         if self._wanted:
-            self._timer = threading.Timer(SHOW_AFTER_SECONDS, self._show)
-            self._timer.daemon = True
-            self._timer.start()
+            if self._stream.isatty():
+                self._later(SHOW_AFTER_SECONDS, self._show_bar)
+            elif _in_notebook():
+                self._later(SHOW_AFTER_SECONDS, self._rewrite_line)
+            else:
+                self._later(LOG_EVERY_SECONDS, self._write_line)
         return self
 
     def __exit__(
@@ -58,20 +71,65 @@ class DelayedProgress:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         with self._lock:
             self._ended = True
+            if self._timer is not None:
+                self._timer.cancel()
             if self._bar is not None:
                 self._bar.stop()
+            if self._width:
+                self._write("\r" + " " * self._width + "\r")
 
     def advance(self, n: int) -> None:
         """Count n more as done."""
         self._done += n
+        if self._first is None:
+            self._first = time.monotonic(), self._done
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done)
 
-    def _show(self) -> None:
+    def _later(self, seconds: float, show: Callable[[], None]) -> None:
+        self._timer = threading.Timer(seconds, show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _write_line(self) -> None:
+        with self._lock:
+            if not self._ended:
+                self._write(self._line() + "\n")
+                self._later(LOG_EVERY_SECONDS, self._write_line)
+
+    def _rewrite_line(self) -> None:
+        with self._lock:
+            if not self._ended:
+                line = self._line()
+                self._write("\r" + line.ljust(self._width))
+                self._width = len(line)
+                self._later(NOTEBOOK_EVERY_SECONDS, self._rewrite_line)
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # a closed log must not end the work
+            self._stream.write(text)
+            self._stream.flush()
+
+    def _line(self) -> str:
+        """Say what is done, such as "embedding: 1,200 of 5,000 lines, 2 min left"."""
+        done, total, now = self._done, self._total, time.monotonic()
+        if self._unit == "bytes":
+            scale, unit = _byte_unit(total or done)
+            amounts = [f"{n / scale:,.1f}" for n in (done, total) if n is not None]
+        else:
+            unit = self._unit
+            amounts = [f"{n:,}" for n in (done, total) if n is not None]
+        text = f"{self._what}: {' of '.join(amounts)} {unit}".rstrip()
+        # what was done before the first piece came, such as in an earlier run, took no time now
+        since, before = self._first or (now, done)
+        if total is None or done <= before or now <= since:
+            return f"{text}, {_duration(now - self._started)} so far"
+        left = (now - since) / (done - before) * max(0, total - done)
+        return f"{text}, {_duration(left)} left"
+
+    def _show_bar(self) -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -92,7 +150,7 @@ class DelayedProgress:
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            console=Console(file=sys.stderr),
+            console=Console(file=self._stream),
             transient=True,
             get_time=time.monotonic,
             speed_estimate_period=_SPEED_SECONDS,
@@ -104,3 +162,21 @@ class DelayedProgress:
             if not self._ended:
                 bar.start()
                 self._task, self._bar = task, bar
+
+
+def _in_notebook() -> bool:
+    """Return whether standard error goes to a Jupyter notebook."""
+    return type(sys.stderr).__module__.startswith("ipykernel")
+
+
+def _byte_unit(n: int) -> tuple[int, str]:
+    units = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+    return next((unit for unit in units if n >= unit[0]), (1, "bytes"))
+
+
+def _duration(seconds: float) -> str:
+    """Return a time as a person would say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

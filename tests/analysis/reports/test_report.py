@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from elmokit.analysis.reports.report import Report
+from elmokit.analysis.reports.report import Report, fixed
 from elmokit.errors import OutputError
 
 
@@ -48,3 +48,34 @@ def test_bad_places(tmp_path):
         make().write(tmp_path)
     with pytest.raises(OutputError, match="does not exist"):
         make().write(tmp_path / "no" / "out")
+
+
+def test_a_rounded_zero_has_no_sign():
+    assert [fixed(x) for x in (-0.0004, -0.0, 0.0, -0.0006)] == [
+        "0.000",
+        "0.000",
+        "0.000",
+        "-0.001",
+    ]
+    assert fixed(-0.04, 1) == "0.0"
+    assert fixed(-0.4, 0) == "0"
+    assert fixed(float("-inf"), 1) == "-inf"
+    assert Report("t", ["a", "b"], [["x", -1e-9]]).shown() == [["x", "0.000"]]
+
+
+def test_all_files_or_none(tmp_path):
+    (tmp_path / "x.json").write_text("old")
+
+    def fails(figure):
+        raise OutputError("no space left")
+
+    report = Report("t", ["a"], [["x"]], draw=fails)
+    with pytest.raises(OutputError):
+        report.write(tmp_path / "x")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+    assert (tmp_path / "x.json").read_text() == "old"
+
+
+def test_a_path_that_is_not_utf8(tmp_path):
+    Report("t", ["a"], [["x"]], {"text": "\udcff.txt"}).write(tmp_path / "x")
+    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["text"] == "\udcff.txt"

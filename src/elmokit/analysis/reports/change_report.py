@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elmokit.analysis.change import LEAST, ROUNDS, Estimate, WordChange
+from elmokit.analysis.phrases import notes_on_longer
 from elmokit.analysis.reports.report import Report, Value
 from elmokit.io.figures import COLOURS, short
 
@@ -54,6 +55,7 @@ def change_report(changes: Sequence[WordChange], names: tuple[str, str] = ("old"
         },
         draw if shown else None,
         size=(3.4, 1.1 + 0.2 * len(shown)),
+        notes=[note for c in changes for note in notes_on_longer(c.word, c.longer)],
     )
 
 

@@ -56,6 +56,7 @@ def neighbours_report(
         },
         draw if n else None,
         size=(6.8, 1.05 + 0.19 * min(n, _MOST_DOTS)),
+        notes=found.notes,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from elmokit.errors import OutputError
 from elmokit.io.atomic import check_place, new_file
+from elmokit.text.scripts import UNSPACED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +34,7 @@ class Report:
         size: Width and height of the picture in inches, without the title; a paper's column is
             about 3.4 wide.
         digits: Decimal places in the terminal.
+        notes: What the reader should know about the numbers, one sentence each.
 
     Attributes:
         warnings: Problems with the files written, one sentence each.
@@ -44,6 +47,7 @@ class Report:
     draw: Callable[[Figure], None] | None = None
     size: tuple[float, float] = (3.4, 2.6)
     digits: int = 3
+    notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list, init=False)
 
     def shown(self) -> list[list[str]]:
@@ -54,24 +58,23 @@ class Report:
         if value is None:
             return ""
         if isinstance(value, float):
-            return "–" if math.isnan(value) else f"{value:.{self.digits}f}"
+            return "–" if math.isnan(value) else fixed(value, self.digits)
         return f"{value:,}" if isinstance(value, int) else value
 
     def write(self, stem: Path) -> list[Path]:
         """Write STEM.json and STEM.csv, and with a picture STEM.png and STEM.svg.
 
-        Each file is written atomically.
+        Either all files are written, or none.
 
         Args:
             stem: Path without a suffix; a suffix .png, .svg, .json or .csv is removed.
         """
         stem = check_stem(stem)
         written = []
-        for suffix, write in self._writers().items():
-            target = stem.with_name(stem.name + suffix)
-            with new_file(target) as new:
-                write(new)
-            written.append(target)
+        with contextlib.ExitStack() as new_files:  # renamed after the last one is complete
+            for suffix, write in self._writers().items():
+                written.append(stem.with_name(stem.name + suffix))
+                write(new_files.enter_context(new_file(written[-1])))
         return written
 
     def _writers(self) -> dict[str, Callable[[Path], None]]:
@@ -82,27 +85,31 @@ class Report:
             draw = self.draw
 
             def picture(path: Path) -> None:
-                if not save_figure(draw, self.size, path, self.title):
-                    self.warnings.append(
-                        "no installed font has all characters of the picture, so the PNG shows "
-                        "boxes; install one, such as fonts-noto-cjk for Chinese (the SVG needs "
-                        "none)"
-                    )
+                if missing := save_figure(draw, self.size, path, self.title):
+                    self.warnings.append(_missing_characters(missing))
 
             writers |= {".png": picture, ".svg": picture}
         return writers
 
     def _json(self, path: Path) -> None:
         rows = [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
-        values = {"title": self.title, **self.about, "rows": rows}
+        notes = {"notes": self.notes} if self.notes else {}
+        values = {"title": self.title, **notes, **self.about, "rows": rows}
         text = json.dumps(values, ensure_ascii=False, indent=1)
-        path.write_text(text + "\n", encoding="utf-8")
+        # a path may hold bytes that are not UTF-8; their escapes are those of JSON
+        path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
     def _csv(self, path: Path) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows(self.rows)
+
+
+def fixed(value: float, digits: int = 3) -> str:
+    """A number with so many decimal places; a rounded zero has no sign."""
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if not text.strip("-0.") else text
 
 
 def check_stem(stem: Path) -> Path:
@@ -118,3 +125,15 @@ def check_stem(stem: Path) -> Path:
 def _plain(value: Value) -> Value:
     """JSON has no NaN or infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _missing_characters(missing: str) -> str:
+    """Explain the boxes in a picture."""
+    some = missing[:10] + ("…" if len(missing) > 10 else "")
+    advice = "install a font that has them"
+    if UNSPACED.search(missing):
+        advice = (
+            "install a font, on Debian and Ubuntu with apt install fonts-noto-cjk, on Fedora with "
+            "dnf install google-noto-sans-cjk-fonts (macOS and Windows have one)"
+        )
+    return f"no installed font has {some}, so the PNG shows boxes; {advice}; the SVG needs none"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elmokit.analysis.reports.report import Report, Value
+from elmokit.analysis.phrases import notes_on_longer
+from elmokit.analysis.reports.report import Report, Value, fixed
 from elmokit.analysis.scatter import Floats, Occurrences, coincide, project, silhouette
 from elmokit.io.figures import COLOURS, MARKERS, short
 
@@ -24,8 +25,8 @@ _MOST_NUMBERED = 30  # points; the numbers of more would overlap
 def scatter_report(word: str, found: Occurrences, layers: Sequence[str]) -> Report:
     """Tabulate the silhouette score of each layer, and draw its first two principal components.
 
-    The JSON file has the points under ``points``. If there are few, each shows the number of its
-    sentence.
+    The JSON file has the points under ``points``, with their sentences. If there are few, each
+    shows the line of its sentence in the file.
 
     Args:
         word: The word, for the title.
@@ -41,7 +42,8 @@ def scatter_report(word: str, found: Occurrences, layers: Sequence[str]) -> Repo
     senses = list(dict.fromkeys(found.senses))
     n_rows = math.ceil(len(layers) / _IN_A_ROW)
     apart = [not coincide(vectors) for vectors in found.vectors]
-    numbers = _numbers(found) if any(apart) and len(found.senses) <= _MOST_NUMBERED else []
+    few = any(apart) and len(found.senses) <= _MOST_NUMBERED
+    numbers = [example.line for example in found.examples] if few else []
 
     def draw(figure: Figure) -> None:
         from matplotlib.lines import Line2D
@@ -52,14 +54,14 @@ def scatter_report(word: str, found: Occurrences, layers: Sequence[str]) -> Repo
                 axes.set_axis_off()
                 continue
             _draw_points(axes, *planes[k], found.senses, senses, numbers if apart[k] else [])
-            score = "" if math.isnan(scores[k]) else f"\nsilhouette score {scores[k]:.2f}"
+            score = "" if math.isnan(scores[k]) else f"\nsilhouette score {fixed(scores[k], 2)}"
             axes.set_title(layers[k] + score)
             if len(found.senses) > 1 and not apart[k]:
                 axes.text(0.5, 0.62, "all points coincide", transform=axes.transAxes, ha="center")
         handles, labels = panels[0].get_legend_handles_labels()
         if numbers:
             handles.append(Line2D([], [], linestyle=""))
-            labels.append("1, 2, …: number of the sentence")
+            labels.append("1, 2, …: line of the file (sentences in the .json)")
         if senses == [""]:
             handles, labels = handles[1:], labels[1:]
         if handles:
@@ -70,7 +72,7 @@ def scatter_report(word: str, found: Occurrences, layers: Sequence[str]) -> Repo
     title = f"{n:,} occurrence{'' if n == 1 else 's'} of {word!r}" + _counts(found.senses)
     size = (2.3 * min(_IN_A_ROW, len(layers)), 0.5 + 2.3 * n_rows + 0.17 * (len(senses) // 5))
     about = {"word": word, "distance": "cosine", "points": _points(found, layers, planes)}
-    return Report(title, columns, rows, about, draw, size)
+    return Report(title, columns, rows, about, draw, size, notes=_notes(word, found))
 
 
 def _draw_points(
@@ -116,10 +118,12 @@ def _beside(points: Floats) -> Floats:
     return np.array(places)
 
 
-def _numbers(found: Occurrences) -> list[int]:
-    """Number (N) of each occurrence's sentence, from 1, in the order of the file."""
-    numbers = {example: n for n, example in enumerate(dict.fromkeys(found.examples), 1)}
-    return [numbers[example] for example in found.examples]
+def _notes(word: str, found: Occurrences) -> list[str]:
+    notes = notes_on_longer(word, [place.longer for place in found.places])
+    if n := found.n_without:
+        lines = "1 line does" if n == 1 else f"{n:,} lines do"
+        notes.append(f"{lines} not contain {word!r} and {'is' if n == 1 else 'are'} left out")
+    return notes
 
 
 def _points(
@@ -127,18 +131,16 @@ def _points(
 ) -> list[dict[str, Any]]:
     return [
         {
-            "number": number,
+            "line": example.line,
             "sense": example.sense,
             "sentence": example.sentence,
-            "position": position + 1,
+            "position": place.start + 1,
             **{
                 name: [float(x) for x in points[i]]
                 for name, (points, _) in zip(layers, planes, strict=True)
             },
         }
-        for i, (number, example, position) in enumerate(
-            zip(_numbers(found), found.examples, found.positions, strict=True)
-        )
+        for i, (example, place) in enumerate(zip(found.examples, found.places, strict=True))
     ]
 
 

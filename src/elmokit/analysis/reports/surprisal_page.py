@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from html import escape
 
+from elmokit.analysis.reports.report import fixed
 from elmokit.analysis.surprisal import Surprisal
 
 STEPS = (2, 4, 7, 10, 14)
@@ -88,7 +89,7 @@ def _strip(found: Surprisal, direction: str) -> str:
 
 def _numbers(found: Surprisal, i: int) -> str:
     """Tooltip of a token."""
-    numbers = ", ".join(f"{name} {bits[i]:.2f}" for name, bits in found.bits.items())
+    numbers = ", ".join(f"{name} {fixed(bits[i], 2)}" for name, bits in found.bits.items())
     return f"{found.label(i)}: {numbers} bits"
 
 
@@ -96,7 +97,7 @@ def _table(found: Surprisal) -> str:
     head = "".join(f"<th>{name}</th>" for name in ("token", *found.bits))
     rows = (
         f'<tr><td dir="auto">{escape(found.label(i))}</td>'
-        + "".join(f"<td>{bits[i]:.2f}</td>" for bits in found.bits.values())
+        + "".join(f"<td>{fixed(bits[i], 2)}</td>" for bits in found.bits.values())
         + "</tr>"
         for i in range(len(found.tokens))
     )

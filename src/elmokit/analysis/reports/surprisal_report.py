@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elmokit.analysis.reports.report import Report, Value
+from elmokit.analysis.reports.report import Report, Value, fixed
 from elmokit.analysis.surprisal import Floats, Surprisal
 from elmokit.io.figures import COLOURS, short
 
@@ -29,7 +29,7 @@ def surprisal_report(found: Surprisal) -> Report:
         for i, (token, known) in enumerate(zip(found.tokens, found.known, strict=True))
     ]
     means = {name: float(bits.mean()) for name, bits in found.bits.items()}
-    title = f"Surprisal in bits (mean {list(means.values())[-1]:.2f})"
+    title = f"Surprisal in bits (mean {fixed(list(means.values())[-1], 2)})"
     n = min(_MOST, len(found.tokens))
     n_rows = math.ceil(n / _IN_A_ROW)
     in_a_row = math.ceil(n / n_rows)  # rows of about equal length
@@ -49,7 +49,13 @@ def surprisal_report(found: Surprisal) -> Report:
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
 
     columns = ["token", *found.bits, "scored as"]
-    return Report(title, columns, rows, {"means": means}, draw, size, digits=2)
+    unknown = found.known.count(False)
+    notes = [
+        f"tokens outside the model's vocabulary, scored as <UNK>: {unknown:,} of "
+        f"{len(found.tokens):,}"
+    ]
+    about = {"means": means}
+    return Report(title, columns, rows, about, draw, size, 2, notes if unknown else [])
 
 
 def _draw_bars(axes: Any, found: Surprisal, here: range) -> None:
