@@ -91,4 +91,4 @@ SEEDED = [name for name, options in COMMANDS.items() if "seed" in options and na
 def test_seeds(cli, arguments, command, seed):
     done = cli(*command.split(), *arguments[command], f"--seed={seed}")
     assert done.returncode == 2
-    assert done.stderr.startswith("elmokit: --seed must be from 0 to 4,611,686,018,427,387,904")
+    assert done.stderr.startswith("elmokit: --seed must be from 0 to 4,611,686,018,427,387,903")

@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
-import typer
 
 from elmokit.cli.output import kind_of_layers, layer_names, print_table, resumable
+from elmokit.cli.streams import StoppedError
 from elmokit.config import ContextConfig
 
 
@@ -38,11 +38,23 @@ def test_tables_cut_nothing(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_ctrl_c_names_resume_if_there_is_something_to_resume(tmp_path, capsys, kept):
+def test_ctrl_c_names_resume_if_there_is_something_to_resume(tmp_path, kept):
     if kept:
         (tmp_path / "out.h5.partial").mkdir()
-    with pytest.raises(typer.Exit) as caught, resumable(tmp_path / "out.h5"):
-        raise KeyboardInterrupt
-    assert caught.value.exit_code == 130
+        for name in ("settings.json", "vectors"):
+            (tmp_path / "out.h5.partial" / name).touch()
     hint = "; add --resume to the same command to continue" if kept else ""
-    assert capsys.readouterr().err == f"\nelmokit: stopped{hint}\n"
+    with (
+        pytest.raises(StoppedError, match=f"^stopped{hint}$"),
+        resumable(tmp_path / "out.h5"),
+    ):
+        raise KeyboardInterrupt
+
+
+def test_long_tables_are_cut(capsys, monkeypatch):
+    monkeypatch.setattr("elmokit.cli.output._MOST_ROWS", 3)
+    print_table(["n", "value"], [[f"row {n}", "1"] for n in range(1003)])
+    shown = capsys.readouterr().out
+    assert "row 2" in shown
+    assert "row 3" not in shown
+    assert shown.endswith("… and 1,000 more rows; --out writes all of them\n")

@@ -1,6 +1,7 @@
 """Texts and places for results are checked before the work starts."""
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from elmokit import Elmo, __version__
 from elmokit.cli.places import check_file, check_out, check_out_folder
 from elmokit.errors import MissingExtraError, OutputError
 from helpers.commands import COMMANDS, REPORTS
+from helpers.processes import run_process
 
 READERS = ["embed", "index", "geometry", "change", "perplexity", "perplexity-by"]
 
@@ -92,3 +94,51 @@ def test_nothing_is_written_if_one_place_is_wrong(cli, lm_folder, tmp_path):
     assert done.returncode == 2
     assert not html.exists()
     assert "it is a folder" in cli("surprisal", "cat", "-m", lm_folder, "--html", tmp_path).stderr
+
+
+ODD_TEXTS = {
+    "latin1.txt": ("caf\xe9\n".encode("latin-1"), "line 1 of {} is not UTF-8 text"),
+    "empty.txt": (b"", "{}"),
+    "cut.xz": (b"\xfd7zXZ\0\0\4", "cannot read {}: "),
+    "no-files": (None, "the folder {} contains no files"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_TEXTS)
+@pytest.mark.parametrize("command", [*READERS, "scatter", "probe pos"])
+def test_an_odd_text_is_one_sentence(cli, arguments, lm_folder, tmp_path, command, name):
+    content, message = ODD_TEXTS[name]
+    path = tmp_path / name
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    given = ["--word", "cat"] if command == "scatter" else arguments[command][1:]
+    done = cli(*command.split(), path, *given, "-m", lm_folder)
+    if (command, name) == ("embed", "empty.txt"):  # a file without lines has no vectors
+        assert done.returncode == 0
+        return
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    if not (command == "scatter" and content is None):
+        assert message.format(path) in done.stderr
+
+
+@pytest.mark.parametrize("command", ["geometry", "embed", "index", "convert"])
+def test_full_disk(arguments, lm_folder, tmp_path, command):
+    """Existing files stay as they are, and nothing else is left behind."""
+    (tmp_path / "x.json").write_text("old")
+    before = sorted(tmp_path.iterdir())
+    given = arguments.get(command, [lm_folder, tmp_path / "new"])
+    out = ["--out", tmp_path / "x"] if command == "geometry" else []
+    model = [] if command == "convert" else ["-m", lm_folder]
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))
+
+    done = run_process(command, *given, *out, *model, preexec_fn=limit)
+    assert done.returncode == 2
+    assert done.stderr.startswith("elmokit: no space left on the disk to write ")
+    assert done.stderr.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "x.json").read_text() == "old"

@@ -31,3 +31,20 @@ def test_similarity_by_hand(tiny):
     assert cosine(np.array([1.0, 1.0]), np.array([1.0, 0.0])) == pytest.approx(0.5**0.5)
     assert cosine(np.zeros(2), np.ones(2)) == 0
     assert sentence_similarity(tiny, "a b", "a b") == pytest.approx([1, 1, 1])
+
+
+def test_many_occurrences(cli, tiny, tiny_folder):
+    """A table of all pairs would have nine million rows."""
+    first, second = " ".join(["bank"] * 3000), " ".join(["bank"] * 7)
+    pairs = word_similarity(tiny, first, second, "bank")
+    assert len(pairs) == 20 * 7
+    assert pairs.counts == [3000, 7]
+    done = cli("similarity", first, second, "--word", "bank", "-m", tiny_folder)
+    assert done.returncode == 0
+    assert done.stderr == (
+        "elmokit: the word occurs 3,000 times in the first sentence and 7 times in the second; "
+        "only the first 20 of each are compared\n"
+    )
+    assert "bank 20 ~ bank 7" in done.stdout
+    assert "bank 21" not in done.stdout
+    assert word_similarity(tiny, "a bank", second, "bank").left_out == ""

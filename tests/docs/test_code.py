@@ -76,6 +76,8 @@ def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch):
 
 # Python warns of forking while threads run, as DataLoader does
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+# the stand-in for a Chinese model is tiny and has no Chinese words
+@pytest.mark.filterwarnings("ignore::elmokit.LanguageWarning")
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_code_runs(page, workplace, cli):
     names = {"__name__": "page"}

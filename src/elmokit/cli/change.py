@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -27,7 +28,9 @@ def change(
     most: Annotated[
         int,
         typer.Option(
-            min=5, help="Maximum occurrences of a word per text; more are sampled at random."
+            min=5,
+            max=10_000,  # the memory for resamples grows with it
+            help="Maximum occurrences of a word per text; more are sampled at random.",
         ),
     ] = 500,
     seed: SeedOption = 0,
@@ -48,7 +51,7 @@ def change(
         elmo,
         old,
         new,
-        [word.strip() for word in words.split(",")],
+        [word.strip() for word in re.split("[,，、]", words)],
         layer=int(layer) if layer.removeprefix("-").isdecimal() else layer,
         most=most,
         tokenized=tokenized,

@@ -53,6 +53,7 @@ def demo(
 
 def _banks(elmo: Elmo) -> None:
     """Print the cosine similarity of one word in sentences of two senses."""
+    from elmokit.analysis.reports.report import fixed
     from elmokit.analysis.similarity import word_similarity
 
     for name, sentences in (("money", MONEY), ("river", RIVER)):
@@ -66,7 +67,7 @@ def _banks(elmo: Elmo) -> None:
         "money 2 ~ river 2": (MONEY[1], RIVER[1]),
     }
     cosines = [word_similarity(elmo, a, b, "bank")[0].cosines for a, b in groups.values()]
-    rows = [[name, *(f"{c[k]:.3f}" for c in cosines)] for k, name in enumerate(layer_names(elmo))]
+    rows = [[name, *(fixed(c[k]) for c in cosines)] for k, name in enumerate(layer_names(elmo))]
     print('\nCosine similarity of "bank" in two sentences:')
     print_table(["layer", *groups], rows)
     print(
@@ -81,13 +82,14 @@ def _neighbours(elmo: Elmo) -> None:
 
     from elmokit.analysis.index.neighbours import mark
     from elmokit.analysis.phrases import find_phrase
+    from elmokit.analysis.reports.report import fixed
     from elmokit.analysis.similarity import cosine
 
     path = Path(__file__).parent.parent / "analysis" / "examples" / "play.txt"
     novels = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
     asked = [sentence.split() for sentence in PLAY]
     encoded = elmo.encode([*asked, *novels], layers="top")
-    places = [find_phrase(tokens, ["play"])[0] for tokens in asked]
+    places = [find_phrase(tokens, ["play"])[0].start for tokens in asked]
     found = [
         (number, i)
         for number, tokens in enumerate(novels)
@@ -101,12 +103,20 @@ def _neighbours(elmo: Elmo) -> None:
         cosines = cosine(vectors[place], others)
         for best in np.argsort(-cosines)[:3]:
             number, i = found[best]
-            print(f"    {cosines[best]:.2f}  {mark(novels[number], i, 7)}")
+            print(f"    {fixed(cosines[best], 2)}  {mark(novels[number], i, 7)}")
+    pianos = sum("piano" in tokens for tokens in novels)
+    print(
+        f"\nA stage, music, and a game: only {pianos} of the {len(novels)} sentences from novels "
+        "mention a piano, so neighbours\nin another sense are likely for the second."
+    )
 
 
 def _gaps(elmo: Elmo) -> None:
     """Print words that fit a gap, predicted from both sides."""
-    print("\nWords that fit the gap, best first:\n")
+    print(
+        "\nWords that fit the gap, best first, in sentences picked because the bundled model does "
+        "well on them:\n"
+    )
     for sentence in GAPS:
         print(f"  {sentence}   {_fillers(elmo, sentence)}")
     print(

@@ -17,7 +17,7 @@ from elmokit.cli.options import (
     choice,
     with_model,
 )
-from elmokit.cli.output import resumable, resumed_note, say
+from elmokit.cli.output import resumable, resumed_note, say, warn
 from elmokit.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,12 +78,24 @@ def embed(
         int | None,
         typer.Option(help="AllenNLP's form of --device: the number of a GPU, or -1 for the CPU."),
     ] = None,
+    vocab_path: Annotated[str | None, typer.Option(hidden=True)] = None,
+    file_friendly_logging: Annotated[
+        bool, typer.Option("--file-friendly-logging", hidden=True)
+    ] = False,
+    include_package: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Write the vectors of every token to a file.
 
     The file has AllenNLP's layout: one dataset per line of text, with the line number as its key,
     counting from 0.
     """
+    without_effect = {
+        "--vocab-path": vocab_path,
+        "--file-friendly-logging": file_friendly_logging,
+        "--include-package": include_package,
+    }
+    for flag in (flag for flag, given in without_effect.items() if given):
+        warn(f"{flag} of allennlp elmo has no effect here; leave it out")
     chosen = _choose_layers(all_layers, top, average, layers)
     if cuda_device is not None:
         if model.device is not None:
@@ -108,7 +120,7 @@ def embed(
     if resume and not has_partial(output):
         say("nothing to resume; starting with the first line")
     with resumable(output):
-        done = embed_file(elmo, input, output, options)
+        done = embed_file(elmo, input, output, options, say)
     say(
         f"{output}: {done.sentences:,} sentences{resumed_note(done.resumed)}, {done.tokens:,} "
         f"tokens, {done.bytes / 1e6:,.1f} MB, {done.seconds:,.1f} s"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from elmokit.cli.mistakes import expanded
 from elmokit.cli.options import (
     ModelOptions,
     RestartOption,
@@ -44,10 +45,10 @@ def index(
     from elmokit.analysis.index.build import IndexOptions, build_index
 
     options = IndexOptions(layer, tokenized, most_per_word, resume, restart, force)
-    out = out.expanduser()
+    out = expanded(out)
     elmo = model.load(tokenized)
     with resumable(out):
-        done = build_index(elmo, text, out, options)
+        done = build_index(elmo, text, out, options, say)
     found = done.config
     say(
         f"{out}: {found.sentences:,} sentences{resumed_note(done.resumed)}, {found.tokens:,} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated
 
@@ -20,13 +21,14 @@ from elmokit.cli.help import tidy
 from elmokit.cli.index import index
 from elmokit.cli.info import info
 from elmokit.cli.neighbours import neighbours
-from elmokit.cli.output import set_quiet
+from elmokit.cli.output import set_quiet, show_notes
 from elmokit.cli.perplexity import perplexity
 from elmokit.cli.perplexity_by import perplexity_by
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.probe import probe
 from elmokit.cli.scatter import scatter
 from elmokit.cli.similarity import similarity
+from elmokit.cli.streams import STOPPED, StoppedError, fail, open_streams, unforeseen
 from elmokit.cli.surprisal import surprisal
 from elmokit.cli.wsd import wsd
 from elmokit.errors import ElmoKitError
@@ -78,7 +80,9 @@ def options(
     ] = False,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="CPU threads.", show_default="as many as PyTorch chooses"),
+        typer.Option(
+            min=1, max=1024, help="CPU threads.", show_default="as many as PyTorch chooses"
+        ),
     ] = None,
     version: Annotated[
         bool,
@@ -97,11 +101,22 @@ def options(
 
 def main() -> None:
     """Run the command line. A user's mistake prints one sentence and exits with 2."""
+    open_streams()
+    code = 2
     try:
-        app(prog_name="elmokit")
+        with warnings.catch_warnings():
+            show_notes()
+            code = app(prog_name="elmokit", standalone_mode=False) or 0
+        if code == STOPPED:  # typer has caught Ctrl-C
+            raise StoppedError("stopped")
+        sys.stdout.flush()  # a full disk is noticed here, and not after the end
     except ElmoKitError as error:
-        print(f"elmokit: {in_flags(str(error), sys.argv[1:])}", file=sys.stderr)
-        sys.exit(2)
-    except OSError as error:  # not foreseen, but a traceback would not help the user
-        print(f"elmokit: {error}", file=sys.stderr)
-        sys.exit(2)
+        fail(in_flags(str(error), sys.argv[1:]))
+    except MemoryError:
+        fail("out of memory; give less text at once, or choose a smaller model")
+    except (StoppedError, KeyboardInterrupt, typer.Abort) as stop:
+        code = STOPPED
+        fail(str(stop) or "stopped")
+    except (OSError, SystemExit) as error:
+        code = unforeseen(error)
+    sys.exit(code)

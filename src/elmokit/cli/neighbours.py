@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli.options import ModelOptions, with_model
-from elmokit.cli.output import give
+from elmokit.cli.output import give, warn
 from elmokit.cli.places import OutOption
 
 
@@ -19,7 +19,7 @@ def neighbours(
     sentence: Annotated[str, typer.Argument(help="A sentence.")],
     word: Annotated[str, typer.Option(help="A word of the sentence.")],
     model: ModelOptions,
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, max=10_000, help="Number of neighbours.")] = 10,
     which: Annotated[
         int, typer.Option(min=1, help="Occurrence to use, if the word occurs several times.")
     ] = 1,
@@ -56,3 +56,6 @@ def neighbours(
     given = {"which": which, "same_word": same_word, "brute": brute}
     report = neighbours_report(opened, found, seconds)
     give(report, out, elmo, index=index, sentence=sentence, k=k, **given)
+    if not found.occurrences:
+        what = f"occurrence of {found.tokens[found.position]!r}" if same_word else "token"
+        warn(f"the indexed text has no other {what}")

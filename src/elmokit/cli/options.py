@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, shown
+from elmokit.settings import MOST_SEED
 from elmokit.text.tokenizers import TOKENIZERS
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
-
-_MOST_SEED = 1 << 62  # the largest power of two that every generator accepts
 
 
 def choice(*choices: str, help: str, **keywords: Any) -> Any:
@@ -45,8 +44,8 @@ def check_texts(paths: list[Path]) -> list[Path]:
 
 
 def _check_seed(seed: int) -> int:
-    if not 0 <= seed <= _MOST_SEED:
-        raise InputError(f"--seed must be from 0 to {_MOST_SEED:,}, not {seed}")
+    if not 0 <= seed <= MOST_SEED:
+        raise InputError(f"--seed must be from 0 to {MOST_SEED:,}, not {shown(seed)}")
     return seed
 
 

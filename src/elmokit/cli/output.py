@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from elmokit.cli.streams import StoppedError
+from elmokit.errors import LanguageWarning
 
 if TYPE_CHECKING:
     from elmokit.analysis.reports.report import Report
     from elmokit.elmo import Elmo
+
+_MOST_ROWS = 2000  # of a table in the terminal; rich takes a second for so many
 
 _quiet = False
 
@@ -38,9 +42,23 @@ def warn(message: str) -> None:
         print(f"elmokit: {message}", file=sys.stderr)
 
 
+def show_notes() -> None:
+    """Print the library's own warnings as messages, without a place in the code."""
+    python_shows = warnings.showwarning
+
+    def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
+        if issubclass(category, LanguageWarning):
+            warn(str(message))
+        else:
+            python_shows(message, category, *place, **more)
+
+    warnings.simplefilter("always", LanguageWarning)
+    warnings.showwarning = show
+
+
 @contextmanager
 def resumable(output: Path) -> Iterator[None]:
-    """On Ctrl-C, exit with 130, and name --resume if there is something to resume.
+    """On Ctrl-C, name --resume if there is something to resume.
 
     Args:
         output: What the command writes.
@@ -51,8 +69,7 @@ def resumable(output: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         hint = "; add --resume to the same command to continue" if has_partial(output) else ""
-        print(f"\nelmokit: stopped{hint}", file=sys.stderr)
-        raise typer.Exit(130) from None
+        raise StoppedError(f"stopped{hint}") from None
 
 
 def resumed_note(n: int) -> str:
@@ -87,15 +104,24 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
             overflow="fold",
             no_wrap=many and number == 0,
         )
-    for row in rows:
+    for row in rows[:_MOST_ROWS]:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
+    if len(rows) > _MOST_ROWS:
+        print(f"… and {len(rows) - _MOST_ROWS:,} more rows; --out writes all of them")
 
 
 def give(report: Report, out: Path | None, elmo: Elmo | None = None, **given: Any) -> None:
     """Print a report, and write its files as :func:`save` does."""
     print_table(report.columns, report.shown(), report.title)
+    print_notes(report)
     save(report, out, elmo, **given)
+
+
+def print_notes(report: Report) -> None:
+    """Print a report's notes on standard error."""
+    for note in report.notes:
+        warn(note)
 
 
 def save(report: Report, out: Path | None, elmo: Elmo | None = None, **given: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from elmokit.cli.mistakes import expanded
 from elmokit.errors import MissingExtraError, OutputError
 
 
@@ -20,7 +21,7 @@ def check_file(path: Path | None) -> Path | None:
 
     if path is None:
         return None
-    path = path.expanduser()
+    path = expanded(path)
     check_place(path)
     return path
 
@@ -29,7 +30,7 @@ def check_numbers(out: Path | None) -> Path | None:
     """Check that the files of a report without a picture can be written."""
     from elmokit.analysis.reports.report import check_stem
 
-    return None if out is None else check_stem(out.expanduser())
+    return None if out is None else check_stem(expanded(out))
 
 
 def check_out(out: Path | None) -> Path | None:
@@ -46,7 +47,7 @@ def check_out_folder(folder: Path | None) -> Path | None:
     from elmokit.io.atomic import check_place
 
     check_plots()
-    folder = folder.expanduser()
+    folder = expanded(folder)
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
         raise OutputError(f"cannot write into {folder}: {nearest} is a file; give another folder")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli.options import ModelOptions, with_model
-from elmokit.cli.output import layer_names, print_table, save, say
+from elmokit.cli.output import layer_names, print_notes, print_table, save, say, warn
 from elmokit.cli.places import OutOption
 
 
@@ -26,8 +26,11 @@ def similarity(
 ) -> None:
     """Print the cosine similarity of a word in two contexts, or of two sentences, per layer.
 
+    Of a word that occurs more than 20 times in a sentence, the first 20 occurrences are compared.
+
     The picture of --out has bars for a word, and a heat map of all tokens for whole sentences.
     """
+    from elmokit.analysis.reports.report import fixed
     from elmokit.analysis.reports.similarity_report import heat_map_report, word_report
     from elmokit.analysis.similarity import sentence_similarity, token_pairs, word_similarity
 
@@ -36,11 +39,15 @@ def similarity(
     if word is None:
         pairs = None if out is None else token_pairs(elmo, first, second)
         cosines = sentence_similarity(elmo, first, second)
-        print_table(["", *names], [["sentences", *(f"{c:.3f}" for c in cosines)]])
+        print_table(["", *names], [["sentences", *map(fixed, cosines)]])
         if pairs is not None:
             save(heat_map_report(pairs, names), out, elmo, sentences=[first, second])
     else:
-        report = word_report(word, word_similarity(elmo, first, second, word), names)
+        found = word_similarity(elmo, first, second, word)
+        report = word_report(word, found, names, [first, second])
         print_table(["", *names], report.shown())
+        print_notes(report)
+        if found.left_out:
+            warn(found.left_out)
         say("The number after a word is its position in the sentence, counting tokens from 1.")
         save(report, out, elmo, sentences=[first, second])

@@ -86,7 +86,7 @@ def score(
     texts = {}
     for path in data:
         name = path.name.removesuffix(".data.xml")
-        texts[name] = read_raganato(path, path.with_name(f"{name}.gold.key.txt"))
+        texts[name] = read_raganato(path, path.parent / f"{name}.gold.key.txt")
     inventory, vectors = WordNet(wordnet), SenseVectors.load(senses)
     elmo = model.load()
     vectors.check(elmo)

@@ -84,6 +84,7 @@ def test_numbers_that_begin_otherwise(tmp_path, first):
         ("pos", "unknown column 'pos'.*upos"),
         ("0", "unknown column '0'"),
         ("²", "unknown column"),
+        ("9" * 5000, "unknown column '9{98}…;"),
         ("12", "line 4 of .* has 10 columns; expected at least 12"),
         ("feats", "column feats of .* has no tags"),
     ],

@@ -1,5 +1,9 @@
 """Sense vectors: averages, contexts, glosses, files."""
 
+import io
+import os
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -150,3 +154,64 @@ def test_glosses(tiny, wordnet_folder):
     vectors = layers[2] - layers[1]
     mean = length_1(length_1(vectors[2:]).mean(0))
     np.testing.assert_allclose(found[RIVER], mean, atol=1e-5)
+
+
+def test_flipped_bits_are_noticed(tiny, tmp_path):
+    path = tmp_path / "senses.npz"
+    SenseVectors.train(tiny, TRAIN, keep=True).save(path)
+    raw = path.read_bytes()
+    with zipfile.ZipFile(path) as stored:
+        places = [(e.header_offset + 200, e.file_size - 200) for e in stored.infolist()]
+    for start, length in places:
+        for at in range(start, start + max(1, length), max(1, length // 5)):
+            path.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
+            with pytest.raises(FormatError, match="is not a complete file of sense vectors"):
+                SenseVectors.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("vectors", np.full((2, 5, 16), np.nan, np.float16)),
+        ("vectors", np.zeros((2, 5), np.float16)),
+        ("vectors", np.array(["x", "y"])),
+        ("vectors", np.zeros((2, 5, 16), np.complex64)),
+        ("counts", np.array([-1, 4])),
+        ("counts", np.array([1 << 62, 1 << 62])),
+        ("counts", np.array([1.5, 1.5])),
+        ("keys", np.array([1, 2])),
+        ("keys", np.array([["a", "b"]])),
+        ("occurrences", np.full((3, 16), np.inf, np.float16)),
+        ("occurrences", np.zeros((3, 15), np.float16)),
+        ("model", np.array(5)),
+        ("another", np.array(5)),
+    ],
+)
+def test_arrays_that_contradict_each_other(tiny, tmp_path, name, array):
+    path = tmp_path / "senses.npz"
+    SenseVectors.train(tiny, TRAIN, keep=True).save(path)
+    with np.load(path) as stored:
+        arrays = dict(stored) | {name: array}
+    np.savez(path, **arrays)
+    with pytest.raises(FormatError, match="is not a complete file of sense vectors"):
+        SenseVectors.load(path)
+
+
+def test_arrays_larger_than_their_file(tiny, tmp_path):
+    """Neither a header that lies nor a compressed array takes memory."""
+    path = tmp_path / "senses.npz"
+    huge = np.lib.stride_tricks.as_strided(np.zeros(1, np.float16), (10**6, 5, 16), (0, 0, 0))
+    np.savez_compressed(path, vectors=huge)
+    with pytest.raises(FormatError, match="is not a complete file of sense vectors"):
+        SenseVectors.load(path)
+    header = io.BytesIO()
+    shape = {"descr": "<f2", "fortran_order": False, "shape": (10**9, 5, 16)}
+    np.lib.format.write_array_header_1_0(header, shape)
+    with zipfile.ZipFile(path, "w") as new:
+        new.writestr("vectors.npy", header.getvalue())
+    with pytest.raises(FormatError, match="is not a complete file of sense vectors"):
+        SenseVectors.load(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(FormatError, match="is not a complete file of sense vectors"):
+        SenseVectors.load(path)

@@ -1,5 +1,7 @@
 """Readers of sense-tagged texts."""
 
+import os
+
 import pytest
 
 from elmokit.analysis.senses.tagged_text import Target, read_raganato, read_semcor
@@ -69,3 +71,27 @@ def test_brackets_and_quotes_of_treebanks(tmp_path):
     )
     (sentence,) = read_raganato(tmp_path / "data.xml")
     assert sentence.tokens == ['"', "(", "R&D", "&", ")", '"']
+
+
+@pytest.mark.parametrize("piece", ["<wf ", "<punc>", "<wf lemma=", "=", "<wf " + "a" * 99])
+def test_damaged_semcor_takes_linear_time(tmp_path, piece):
+    (tmp_path / "tagfiles").mkdir()
+    (tmp_path / "tagfiles/a").write_text(piece * 100_000 + "<wf>a</wf></s>")
+    (sentence,) = read_semcor(tmp_path)
+    assert sentence.tokens == ["a"]
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    (tmp_path / "data.xml").write_text(DATA)
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path, tmp_path / "fifo", tmp_path / "missing"):
+        for pair in ((path, None), (tmp_path / "data.xml", path)):
+            with pytest.raises(InputError, match="cannot read"):
+                read_raganato(*pair)
+    (tmp_path / "data.xml").write_text("<?xml version='1.0' encoding='no-such'?><a/>")
+    with pytest.raises(InputError, match="cannot read"):
+        read_raganato(tmp_path / "data.xml")
+    (tmp_path / "data.xml").write_bytes(DATA.encode())
+    (tmp_path / "gold.txt").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="cannot read"):
+        read_raganato(tmp_path / "data.xml", tmp_path / "gold.txt")

@@ -1,5 +1,7 @@
 """WordNet's files."""
 
+import os
+
 import pytest
 
 from elmokit.analysis.senses.wordnet import WordNet
@@ -30,3 +32,31 @@ def test_blank_lines_of_wordnet(tmp_path):
     (tmp_path / "index.sense").write_text("goose%1:05:00:: 00000000 1 1\n\n")
     (tmp_path / "noun.exc").write_text("\ngeese goose\n \n")
     assert WordNet(tmp_path).of_form("geese") == ["goose%1:05:00::"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["bank% 1 1 1", "bank 1 1 1", "bank%9:1 1 1 1", "bank%1:1 x 1 1", "bank%1:1 1", "",
+     "bank%1:1 " + "9" * 5000 + " 1 1"],
+)  # fmt: skip
+def test_damaged_index(tmp_path, line):
+    (tmp_path / "index.sense").write_text(line + "\n")
+    with pytest.raises(InputError, match="WordNet's index.sense"):
+        WordNet(tmp_path)
+
+
+def test_damaged_files(wordnet_folder, tmp_path):
+    (wordnet_folder / "index.sense").write_bytes(b"bank%1:17:01:: -99999999999999999999 1 25\n")
+    assert WordNet(wordnet_folder).gloss("bank%1:17:01::") == ""
+    (wordnet_folder / "noun.exc").write_bytes(b"\xff\n")
+    with pytest.raises(InputError, match=r"noun.exc is not a list of irregular forms"):
+        WordNet(wordnet_folder).of_form("banks")
+    (wordnet_folder / "index.sense").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="is not WordNet's index.sense"):
+        WordNet(wordnet_folder)
+    (wordnet_folder / "index.sense").unlink()
+    with pytest.raises(InputError, match=r"cannot read .*: No such file"):
+        WordNet(wordnet_folder)
+    os.mkfifo(wordnet_folder / "index.sense")
+    with pytest.raises(InputError, match="it is not a file"):
+        WordNet(wordnet_folder)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, shown
 from elmokit.io.lines import find_files, read_lines
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -19,7 +19,7 @@ CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "dep
 NO_TAG = "_"
 """Placeholder for a missing value."""
 
-_NUMBER = re.compile(r"\d+$")
+_NUMBER = re.compile(r"\d{1,9}$")
 # 1-2 is a multiword token, 1.1 an empty node
 _RANGE_OR_EMPTY = re.compile(r"\d+[-.]\d+$")
 
@@ -118,7 +118,7 @@ class _Layout:
         if column.lower() in CONLLU and not numbered:
             raise InputError(
                 f"{column} is a column of CoNLL-U, whose lines start with numbers, but the first "
-                f"line starts with {cells[0]!r}; pass column= as a number from 1"
+                f"line starts with {shown(cells[0])}; pass column= as a number from 1"
             )
         word = word_column if word_column is not None else 2 if numbered else 1
         return cls(tabs, numbered, len(cells), word - 1, column_number(column) - 1)
@@ -155,7 +155,7 @@ def column_number(column: str) -> int:
         return CONLLU.index(column.lower()) + 1
     if not _NUMBER.match(column) or int(column) < 1:
         raise InputError(
-            f"unknown column {column!r}; expected a number from 1, or a name of CoNLL-U: "
+            f"unknown column {shown(column)}; expected a number from 1, or a name of CoNLL-U: "
             f"{', '.join(CONLLU)}"
         )
     return int(column)

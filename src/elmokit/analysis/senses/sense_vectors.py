@@ -11,11 +11,14 @@ what each direction expects in its place.
 
 from __future__ import annotations
 
+import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +38,15 @@ ALONE, AROUND, MIX = -2, -1, None
 of the word, also without it; or the mean of the cosine similarities of all layers."""
 
 _BROKEN = (
-    OSError, LookupError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile,
-    zlib.error,
+    OSError, LookupError, ValueError, EOFError, TypeError, AttributeError, RuntimeError,
+    ArithmeticError, MemoryError, SyntaxError, struct.error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """Exceptions raised by reading a file that is incomplete or of another kind."""
+_ARRAYS = ("keys", "vectors", "counts", "model", "occurrences")
+_HEADERS: dict[tuple[int, int], Any] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 _SAME = 1e-4  # a tie: senses in the token layer differ only by rounding
 
 
@@ -204,22 +212,65 @@ class SenseVectors:
     @classmethod
     def load(cls, path: Path) -> SenseVectors:
         """Read a file written by :meth:`save`."""
+        if not path.exists():
+            raise FormatError(f"there is no file {path}; elmokit wsd train writes one")
         try:
-            with path.open("rb") as file, np.load(file) as stored:
-                kept = stored.get("occurrences")
-                vectors = unit(stored["vectors"].astype(np.float32))
-                keys, counts = stored["keys"].tolist(), stored["counts"]
-                if not len(keys) == len(vectors) == len(counts):
-                    raise ValueError("senses, vectors and counts differ in number")
-                if kept is not None and len(kept) != counts.sum():
-                    raise ValueError("occurrences and counts differ")
-                return cls(keys, vectors, counts, kept, str(stored["model"]))
-        except FileNotFoundError as error:
-            raise FormatError(f"there is no file {path}; elmokit wsd train writes one") from error
+            return cls._from_arrays(_read_arrays(path))
         except _BROKEN as error:
             raise FormatError(
                 f"{path} is not a complete file of sense vectors; write it with elmokit wsd train"
             ) from error
+
+    @classmethod
+    def _from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SenseVectors:
+        """Check stored arrays, so that nothing can fail later."""
+        keys, counts, vectors = arrays["keys"], arrays["counts"], arrays["vectors"]
+        kept, model = arrays.get("occurrences"), arrays["model"]
+        kinds = [a.dtype.kind for a in (keys, model, counts, vectors)]
+        if kinds != ["U", "U", "i", "f"] or (keys.ndim, counts.ndim, vectors.ndim) != (1, 1, 3):
+            raise ValueError("an array has another type or shape")
+        if not 0 < len(keys) == len(vectors) == len(counts):
+            raise ValueError("senses, vectors and counts differ in number")
+        n_occurrences = sum(counts.tolist())  # of any size
+        if counts.min() < 1 or n_occurrences >= 1 << 62:
+            raise ValueError("a count is not positive")
+        if not np.isfinite(vectors).all():
+            raise ValueError("the vectors are not finite")
+        if kept is not None and (
+            kept.dtype.kind != "f"
+            or kept.shape != (n_occurrences, vectors.shape[2])
+            or not np.isfinite(kept).all()
+        ):
+            raise ValueError("occurrences do not match the counts")
+        averages = unit(vectors.astype(np.float32))
+        return cls(keys.tolist(), averages, counts, kept, str(model))
+
+
+def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Read an npz file. Sizes are compared with the file before anything is allocated."""
+    if not path.is_file():
+        raise ValueError("not a file")
+    size, found = path.stat().st_size, {}
+    with zipfile.ZipFile(path) as stored:
+        for entry in stored.infolist():
+            name = entry.filename.removesuffix(".npy")
+            if name not in _ARRAYS or name in found or entry.compress_type != zipfile.ZIP_STORED:
+                raise ValueError("another array")
+            if entry.file_size > size:
+                raise ValueError("an array is larger than the file")
+            with stored.open(entry) as file:
+                version = np.lib.format.read_magic(file)
+                if version not in _HEADERS:
+                    raise ValueError("another version of the format")
+                shape, order, dtype = _HEADERS[version](file)
+                n_bytes = math.prod(shape) * dtype.itemsize
+                if order or dtype.hasobject or n_bytes != entry.file_size - file.tell():
+                    raise ValueError("another size or type")
+                raw = file.read(n_bytes)  # checks the CRC at the end
+                if len(raw) != n_bytes:
+                    raise ValueError("the file ends too early")
+                found[name] = np.frombuffer(raw, dtype).reshape(shape)
+    return found
 
 
 class Glosses:

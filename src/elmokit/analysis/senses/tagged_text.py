@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 from elmokit.analysis.senses.wordnet import POS
 from elmokit.errors import InputError
 
-_WORD = re.compile(r"<(wf|punc)([^>]*)>([^<]*)</(?:wf|punc)>|</s>")
-_ATTRIBUTE = re.compile(r"(\w+)=(\S+)")
+# no part runs across a "<", so a damaged file takes linear time too
+_WORD = re.compile(r"<(wf|punc)([^<>]*)>([^<]*)</(?:wf|punc)>|</s>")
+_DEEPEST = 4  # folders above the tagged files
 _WRITTEN = {
     "``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{",
     "-RCB-": "}",
@@ -46,7 +47,8 @@ class TaggedSentence:
 
 def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
     """Read the sentences of SemCor 3.0, from every file in a folder called tagfiles."""
-    files = sorted(p for p in folder.rglob("*") if p.parent.name == "tagfiles" and p.is_file())
+    patterns = ("*/" * depth + "tagfiles/*" for depth in range(_DEEPEST))
+    files = sorted(p for pattern in patterns for p in folder.glob(pattern) if p.is_file())
     # the common archive contains every file twice
     files = list({(p.parent.parent.name, p.name): p for p in files}.values())
     if not files:
@@ -54,7 +56,7 @@ def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
     for path in files:
         tokens: list[str] = []
         targets: list[Target] = []
-        for match in _WORD.finditer(path.read_text(encoding="utf-8", errors="replace")):
+        for match in _WORD.finditer(_read(path).decode("utf-8", "replace")):
             if match[0] == "</s>":
                 if tokens:
                     yield TaggedSentence(tokens, targets)
@@ -63,7 +65,7 @@ def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
             words = _words(match[3])
             if not words:
                 continue
-            about = dict(_ATTRIBUTE.findall(match[2]))
+            about = dict(pair.split("=", 1) for pair in match[2].split() if "=" in pair)
             if (lemma := about.get("lemma")) and (senses := about.get("lexsn")):
                 keys = tuple(f"{lemma}%{sense}" for sense in senses.split(";") if ":" in sense)
                 if keys and keys[0].partition("%")[2][0] in POS:
@@ -76,16 +78,16 @@ def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
 def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
     """Read an evaluation set of Raganato et al. (2017), with gold senses if given."""
     try:
-        root = ElementTree.parse(data).getroot()
+        root = ElementTree.fromstring(_read(data))
         right: dict[str, tuple[str, ...]] = {}
         if gold is not None:
-            for line in gold.read_text(encoding="utf-8").splitlines():
+            for line in _read(gold).decode("utf-8").splitlines():
                 if line.strip():
                     name, *keys = line.split()
                     right[name] = tuple(keys)
-    except OSError as error:
-        raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
-    except (ElementTree.ParseError, ValueError) as error:
+    except InputError:
+        raise
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise InputError(f"cannot read {data} and its gold keys: {error}") from error
     sentences = []
     for sentence in root.iter("sentence"):
@@ -108,6 +110,15 @@ def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
             tokens += words
         sentences.append(TaggedSentence(tokens, targets))
     return sentences
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"cannot read {path}: it is not a file")
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _words(written: str) -> list[str]:

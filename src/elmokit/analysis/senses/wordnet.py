@@ -48,15 +48,13 @@ class WordNet:
             for line in _lines(index):
                 key, offset, number, count = line.split()
                 lemma, _, rest = key.partition("%")
-                found[lemma, POS[rest[0]]].append((int(number), key))
-                self._place[key] = (POS[rest[0]], int(offset))
+                found[lemma, POS[rest[:1]]].append((int(number), key))
+                self._place[key] = (POS[rest[:1]], max(0, int(offset)))
                 self._count[key] = int(count)
-        except OSError as error:
-            raise InputError(
-                f"cannot read {index}: {error.strerror}; give WordNet's folder"
-            ) from error
         except (ValueError, KeyError) as error:
             raise InputError(f"{index} is not WordNet's index.sense: {error}") from error
+        if not found:
+            raise InputError(f"{index} is empty; expected WordNet's index.sense")
         self._keys = {word: [key for _, key in sorted(keys)] for word, keys in found.items()}
 
     def of(self, lemma: str, pos: str) -> list[str]:
@@ -92,20 +90,31 @@ class WordNet:
     @cached_property
     def _data(self) -> dict[str, bytes]:
         paths = {pos: self._folder / f"data.{name}" for pos, name in _FILES.items()}
-        return {pos: path.read_bytes() for pos, path in paths.items() if path.is_file()}
+        return {pos: _read(path) for pos, path in paths.items() if path.is_file()}
 
     @cached_property
     def _irregular(self) -> dict[tuple[str, str], list[str]]:
-        found = {}
+        found: dict[tuple[str, str], list[str]] = {}
         for pos, name in _FILES.items():
             path = self._folder / f"{name}.exc"
             if path.is_file():
-                for line in _lines(path):
-                    form, *lemmas = line.split()
-                    found[form, pos] = lemmas
+                try:
+                    lines = [line.split() for line in _lines(path)]
+                except ValueError as error:
+                    raise InputError(f"{path} is not a list of irregular forms: {error}") from error
+                found |= {(form, pos): lemmas for form, *lemmas in lines}
         return found
 
 
 def _lines(path: Path) -> list[str]:
     """Non-blank lines of a file."""
-    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [line for line in _read(path).decode("utf-8").splitlines() if line.strip()]
+
+
+def _read(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot read {path}: it is not a file; give WordNet's folder")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; give WordNet's folder") from error
