@@ -61,6 +61,7 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/loaders.py
 	$(BIN)/python fuzz/texts.py
 	$(BIN)/python fuzz/commands.py
+	$(BIN)/python fuzz/indexes.py
 	$(BIN)/python fuzz/kills.py
 
 clean:

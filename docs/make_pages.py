@@ -26,15 +26,21 @@ INTRODUCTION = """\
 # Command line
 
 This page is generated from the commands by `docs/make_pages.py`; `elmokit COMMAND --help` shows the
-same text. Every command exits with 0 on success, 2 on a mistake in its input (with one sentence on
-standard error), and 130 after Ctrl-C.
+same text. Every command exits with 0 on success, 2 on a mistake in its input or a full disk (with
+one sentence on standard error), 130 after Ctrl-C, and 141 if the reader of its output, such as
+`head`, has closed the pipe.
+
+A table in the terminal has at most 2,000 rows; `--out` writes all of them.
 """
 INTRODUCTION_ZH = """\
 # 命令行
 
 本页由 `docs/make_pages.py` 根据命令自动生成；`elmokit COMMAND --help` 显示同样内容的英文版。
 
-所有命令的退出码：成功为 0；输入有误为 2，并向标准错误输出一句说明；被 Ctrl-C 中断为 130。
+所有命令的退出码：成功为 0；输入有误或磁盘已满为 2，并向标准错误输出一句说明；被 Ctrl-C 中断为 130。
+输出管道被下游（如 `head`）提前关闭时，退出码为 141。
+
+终端里的表格最多显示 2,000 行，`--out` 会写出全部内容。
 """
 
 
