@@ -6,7 +6,7 @@
 # make docs      build the documentation site into site/
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
 # make test-isa  numerical tests on other code paths of the processor
-# make fuzz      damaged models, odd texts, wrong commands and killed jobs; about ten minutes
+# make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
 # make clean     remove everything these create
 #
 # Each sets up what it needs in a virtual environment on first use. Variables:
