@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from elmokit.arguments import LARGEST_NUMBER
 from elmokit.errors import ConfigError, shortened, shown
 from elmokit.settings import Mistakes, build, check_rules, check_types
 
@@ -21,7 +22,6 @@ _WIDTH = 1 << 20
 _ROWS = 100_000_000  # of an embedding or a softmax
 _DEPTH = 1000
 _CHARACTERS = 10_000  # of a word
-_NUMBER = 1e30  # within float32
 
 
 _FROM_1 = "1 or more, up to {:,}"
@@ -29,7 +29,7 @@ _FROM_1 = "1 or more, up to {:,}"
 
 def _is_moderate(value: float) -> bool:
     """Whether float32 can compute with a number; not if it is NaN."""
-    return abs(value) <= _NUMBER
+    return abs(value) <= LARGEST_NUMBER
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,11 @@ class ContextConfig:
                     f"a multiple of {shortened(str(2 * self.n_heads))}, twice the number of heads",
                 ),
                 (
-                    all(0 < c <= _NUMBER for c in clips),
+                    all(0 < c <= LARGEST_NUMBER for c in clips),
                     "cell_clip and proj_clip",
-                    f"above 0 and up to {_NUMBER}, or null",
+                    f"above 0 and up to {LARGEST_NUMBER}, or null",
                 ),
-                (_is_moderate(self.forget_bias), "forget_bias", f"within ±{_NUMBER}"),
+                (_is_moderate(self.forget_bias), "forget_bias", f"within ±{LARGEST_NUMBER}"),
             ],
             self,
         )
@@ -214,8 +214,12 @@ class MixConfig:
         check_rules(
             "mix",
             [
-                (all(map(_is_moderate, self.weights or ())), "weights", f"within ±{_NUMBER}"),
-                (_is_moderate(self.gamma), "gamma", f"within ±{_NUMBER}"),
+                (
+                    all(map(_is_moderate, self.weights or ())),
+                    "weights",
+                    f"within ±{LARGEST_NUMBER}",
+                ),
+                (_is_moderate(self.gamma), "gamma", f"within ±{LARGEST_NUMBER}"),
             ],
             self,
         )

@@ -54,13 +54,7 @@ from elmokit.nn.context import BiLMState
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.softmax import make_softmax
 from elmokit.text.languages import LanguageCheck
-from elmokit.text.tokenizers import (
-    Tokenizer,
-    get_tokenizer,
-    tokenize_all,
-    tokenize_each,
-    tokenize_one,
-)
+from elmokit.text.tokenizers import Tokenizer, get_tokenizer, tokenize_each, tokenize_one
 from elmokit.text.vocabulary import Vocabulary
 
 Text = str | Sequence[str]
@@ -549,9 +543,9 @@ class Elmo:
         """Score any number of texts in bounded memory, in order; see :meth:`score`."""
         lm, start = self._language_model(), self._start(state)
         multiple = CARRIED_BATCH_SIZE if isinstance(state, CarriedState) else 1
-        sentences = tokenize_each(self.tokenizer, [texts] if isinstance(texts, str) else texts)
+        sentences = self._each([texts] if isinstance(texts, str) else texts)
         max_tokens = _CPU_SCORED_TOKENS if self.device.type == "cpu" else _GPU_SCORED_TOKENS
-        windows = token_windows(self._language.watch(sentences), max_tokens, multiple)
+        windows = token_windows(sentences, max_tokens, multiple)
         return (score for window in windows for score in lm.score(window, start))
 
     def perplexity(self, texts: str | Iterable[Text], *, state: State = "zero") -> Perplexity:
@@ -649,7 +643,7 @@ class Elmo:
         return replace(self._checkpoint, config=config, tensors=tensors)
 
     def _tokens(self, texts: Iterable[Text]) -> list[list[str]]:
-        return list(self._language.watch(tokenize_all(self.tokenizer, texts)))
+        return list(self._each(texts))
 
     def _options(
         self,

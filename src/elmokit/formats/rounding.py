@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from elmokit.errors import FormatError, InputError, shortened, shown
+from elmokit.arguments import one_of
+from elmokit.errors import FormatError, shortened
 from elmokit.formats.checkpoint import SOFTMAX
 
 DTYPES = ("float32", "float16", "int8", "int4")
@@ -31,8 +32,7 @@ def rounded(tensors: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
             float16), or int4 (as int8, but the softmax in four bits; rounding the softmax does not
             affect vectors).
     """
-    if dtype not in DTYPES:
-        raise InputError(f"dtype must be {', '.join(DTYPES)}, not {shown(dtype)}")
+    one_of(dtype, "dtype", DTYPES)
     stored: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         whole = tensor.detach().cpu().float().contiguous()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 import zipfile
 from collections.abc import Callable
-from typing import BinaryIO
 
 import torch
 from torch import Tensor
@@ -36,7 +35,10 @@ def state_dict(source: Source, name: str) -> Callable[[str], Stored | None]:
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")  # about unusual tensors, which are refused below
-        _check_members(file, size)
+        if file.read(4) == b"PK\3\4":  # not in the format before PyTorch 1.6
+            with zipfile.ZipFile(file) as archive:
+                check_stored(archive, size)
+        file.seek(0)
         stored = torch.load(file, map_location="cpu", weights_only=True)
     if not isinstance(stored, dict):
         raise FormatError(f"{label} contains a {type(stored).__name__}; expected a state dict")
@@ -65,11 +67,13 @@ def state_dict(source: Source, name: str) -> Callable[[str], Stored | None]:
     return find
 
 
-def _check_members(file: BinaryIO, size: int) -> None:
-    """Raise if the file is an archive with packed members, which torch.save never writes."""
-    if file.read(4) == b"PK\3\4":
-        with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-        if any(m.compress_type for m in members) or sum(m.file_size for m in members) > size:
-            raise ValueError("packed members")
-    file.seek(0)
+def check_stored(archive: zipfile.ZipFile, size: int) -> None:
+    """Raise a ValueError if an archive has packed members, which ``torch.save`` never writes.
+
+    Args:
+        archive: The archive.
+        size: Bytes of its file.
+    """
+    members = archive.infolist()
+    if any(m.compress_type for m in members) or sum(m.file_size for m in members) > size:
+        raise ValueError("packed members")

@@ -5,7 +5,7 @@ and NaN. Trying a sentence at load would find this for that sentence only. Here 
 upper bound for all texts: the largest input times the largest sum of a row's absolute weights. The
 bounds are not tight. For a trained model they are below 1e9, and float32 reaches 3e38.
 
-Projected, clipped LSTMs and layer normalisation keep their outputs bounded, so that only the token
+Projected, clipped LSTMs and layer normalisation keep their outputs bounded. Only the token
 encoder's bounds multiply from layer to layer.
 """
 

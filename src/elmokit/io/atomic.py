@@ -19,6 +19,7 @@ CONTINUE = "continue with resume=True"
 """Value of ``then`` for work that can be resumed."""
 
 _RUN_AGAIN = "run again"
+_TEMPORARY = ".{}.{}.tmp"  # name of a folder while it is written
 
 
 @contextlib.contextmanager
@@ -185,8 +186,17 @@ def _number_in(message: str) -> int | None:
     return None
 
 
+def remove_leftovers(path: Path) -> None:
+    """Delete the temporary folders that killed processes left while they wrote a folder.
+
+    Call it only under a lock: other processes may be writing.
+    """
+    for left in path.parent.glob(_TEMPORARY.format(path.name, "*")):
+        remove_path(left)
+
+
 def _beside(path: Path) -> Path:
-    return path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.tmp"
+    return path.parent / _TEMPORARY.format(path.name, uuid.uuid4().hex[:8])
 
 
 def remove_path(path: Path) -> None:

@@ -58,6 +58,21 @@ def find_files(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
+def read_bytes(path: Path, advice: str = "") -> bytes:
+    """The bytes of a small file.
+
+    Args:
+        path: A regular file.
+        advice: The end of the error, such as "; give a file".
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"cannot read {path}: it is not a file{advice}")
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}{advice}") from error
+
+
 def read_lines(path: str | Path, advance: Callable[[int], None] = lambda _: None) -> Iterator[str]:
     """Read the lines of a text file, without line ends.
 

@@ -6,7 +6,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from types import TracebackType
 
 
 class ForkLock:
@@ -29,12 +28,7 @@ class ForkLock:
     def __enter__(self) -> None:
         self._lock.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     def _after_fork(self) -> None:

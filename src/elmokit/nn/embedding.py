@@ -111,11 +111,9 @@ class ElmoEmbedding(nn.Module):
 
     def forward(self, batch: Tensor | Sequence[str | Sequence[str]]) -> ElmoOutput:
         """Mixes of a batch of texts, token lists, or character ids (B, T, C) from :meth:`ids`."""
-        ids = batch if isinstance(batch, Tensor) else self.ids(batch)
-        ids = self._checked(ids).to(self.bilm.device, torch.long)
+        ids = self._checked(batch) if isinstance(batch, Tensor) else self.ids(batch)
+        ids = ids.to(self.bilm.device, torch.long)
         mask = ids[..., 0] > 0
-        if (mask[:, 1:] & ~mask[:, :-1]).any():
-            raise InputError("batch must have padding (tokens of zeros) only after real tokens")
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
             layers = self._layers(ids, mask.sum(-1))
         n_marks = 2 * mask.any(1, keepdim=True)
@@ -154,7 +152,7 @@ class ElmoEmbedding(nn.Module):
         return layers
 
     def _checked(self, ids: Tensor) -> Tensor:
-        """Character ids, after a check: a value out of range would end all work on a GPU."""
+        """Ids that a caller has made, after a check: a wrong one would end all work on a GPU."""
         if ids.dtype not in _INTEGERS or ids.dim() != 3 or ids.layout != torch.strided:
             raise InputError(
                 "batch must be texts, or whole numbers of the shape (B, T, C), not "
@@ -173,6 +171,9 @@ class ElmoEmbedding(nn.Module):
                 f"batch has ids from {int(ids.min())} to {int(ids.max())}, but this model has "
                 f"{config.n_characters:,} characters and {config.n_words:,} words; use ids()"
             )
+        mask = ids[..., 0] > 0
+        if (mask[:, 1:] & ~mask[:, :-1]).any():
+            raise InputError("batch must have padding (tokens of zeros) only after real tokens")
         return ids
 
     def _columns(self, ids: Tensor) -> int:

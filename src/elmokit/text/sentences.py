@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from elmokit.arguments import wrong
+from elmokit.arguments import instance
 from elmokit.text.english import ABBREVIATIONS
 
 # the end of a sentence: punctuation, closing quotes and brackets, and what must follow
@@ -24,8 +24,7 @@ _LONGEST_WORD = 24  # characters to look back for an abbreviation
 
 def split_sentences(text: str) -> list[str]:
     """Split a paragraph into sentences, stripped of white space; empty ones are dropped."""
-    if not isinstance(text, str):
-        raise wrong("text", "a string", text)
+    instance(text, "text", str, "a string")
     sentences, start = [], 0
     for match in _END.finditer(text):
         if match[0] == "." and _ends_in_abbreviation(text, match.end()):

@@ -41,8 +41,7 @@ class Tokenizer:
 
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a text."""
-        if not isinstance(text, str):
-            raise wrong("text", "a string", text)
+        instance(text, "text", str, "a string")
         spans = self.spans(text)
         try:
             return [text[start:end] for start, end in spans]

@@ -76,7 +76,7 @@ class Index:
         return index
 
     def _check(self) -> None:
-        """Raise if numbers in the files point nowhere, so that no search can fail later."""
+        """Raise if numbers in the files point nowhere: a search would fail later."""
         config = self.config
         lengths = np.diff(self._starts)
         for name, holds in (

@@ -54,8 +54,8 @@ def surprisal_report(found: Surprisal) -> Report:
         f"tokens outside the model's vocabulary, scored as <UNK>: {unknown:,} of "
         f"{len(found.tokens):,}"
     ]
-    about = {"means": means}
-    return Report(title, columns, rows, about, draw, size, 2, notes if unknown else [])
+    notes = notes if unknown else []
+    return Report(title, columns, rows, {"means": means}, draw, size, digits=2, notes=notes)
 
 
 def _draw_bars(axes: Any, found: Surprisal, here: range) -> None:

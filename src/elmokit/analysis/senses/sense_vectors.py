@@ -223,7 +223,7 @@ class SenseVectors:
 
     @classmethod
     def _from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SenseVectors:
-        """Check stored arrays, so that nothing can fail later."""
+        """Check stored arrays now; otherwise their use would fail later."""
         keys, counts, vectors = arrays["keys"], arrays["counts"], arrays["vectors"]
         kept, model = arrays.get("occurrences"), arrays["model"]
         kinds = [a.dtype.kind for a in (keys, model, counts, vectors)]

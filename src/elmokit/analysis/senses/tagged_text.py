@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from elmokit.analysis.senses.wordnet import POS
 from elmokit.errors import InputError
+from elmokit.io.lines import read_bytes
 
 # no part runs across a "<", so a damaged file takes linear time too
 _WORD = re.compile(r"<(wf|punc)([^<>]*)>([^<]*)</(?:wf|punc)>|</s>")
@@ -56,7 +57,7 @@ def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
     for path in files:
         tokens: list[str] = []
         targets: list[Target] = []
-        for match in _WORD.finditer(_read(path).decode("utf-8", "replace")):
+        for match in _WORD.finditer(read_bytes(path).decode("utf-8", "replace")):
             if match[0] == "</s>":
                 if tokens:
                     yield TaggedSentence(tokens, targets)
@@ -78,10 +79,10 @@ def read_semcor(folder: Path) -> Iterator[TaggedSentence]:
 def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
     """Read an evaluation set of Raganato et al. (2017), with gold senses if given."""
     try:
-        root = ElementTree.fromstring(_read(data))
+        root = ElementTree.fromstring(read_bytes(data))
         right: dict[str, tuple[str, ...]] = {}
         if gold is not None:
-            for line in _read(gold).decode("utf-8").splitlines():
+            for line in read_bytes(gold).decode("utf-8").splitlines():
                 if line.strip():
                     name, *keys = line.split()
                     right[name] = tuple(keys)
@@ -110,15 +111,6 @@ def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
             tokens += words
         sentences.append(TaggedSentence(tokens, targets))
     return sentences
-
-
-def _read(path: Path) -> bytes:
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"cannot read {path}: it is not a file")
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _words(written: str) -> list[str]:

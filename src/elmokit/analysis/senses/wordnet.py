@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from elmokit.errors import InputError
+from elmokit.io.lines import read_bytes
 
 POS = {"1": "NOUN", "2": "VERB", "3": "ADJ", "4": "ADV", "5": "ADJ"}
 """Part of speech by the digit after the % of a sense key."""
@@ -112,9 +113,4 @@ def _lines(path: Path) -> list[str]:
 
 
 def _read(path: Path) -> bytes:
-    if path.exists() and not path.is_file():
-        raise InputError(f"cannot read {path}: it is not a file; give WordNet's folder")
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; give WordNet's folder") from error
+    return read_bytes(path, "; give WordNet's folder")

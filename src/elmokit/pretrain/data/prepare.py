@@ -10,7 +10,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -27,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elmokit.errors import FormatError, InputError, OutputError
-from elmokit.io.atomic import clear_errors, new_folder
+from elmokit.io.atomic import clear_errors, new_folder, remove_leftovers
 from elmokit.io.lines import STANDARD_INPUT, find_files, read_lines, total_bytes
 from elmokit.io.lock import lock_folder
 from elmokit.io.progress import DelayedProgress
@@ -109,8 +108,7 @@ def _alone(folder: Path) -> Iterator[None]:
                 break
             except OutputError:
                 time.sleep(_WAIT_SECONDS)
-        for left in folder.parent.glob(f".{folder.name}.*.tmp"):
-            shutil.rmtree(left, ignore_errors=True)
+        remove_leftovers(folder)
         yield
 
 

@@ -19,7 +19,8 @@ import torch
 from elmokit.config import ModelConfig
 from elmokit.errors import FormatError, OutputError
 from elmokit.formats.checkpoint import Checkpoint
-from elmokit.io.atomic import CONTINUE, clear_errors, new_file
+from elmokit.formats.state_dicts import check_stored
+from elmokit.io.atomic import CONTINUE, clear_errors, new_file, remove_leftovers
 from elmokit.io.lock import lock_folder
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.run.paths import Start
@@ -80,8 +81,7 @@ class RunFolder:
             with clear_errors(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(lock_folder(self.path, self.path))
-            for left in self.path.glob(f".{self.best.name}.*.tmp"):  # by a process that was killed
-                shutil.rmtree(left, ignore_errors=True)
+            remove_leftovers(self.best)
             yield
 
     def begin(self, recipe: Recipe, start: Start) -> None:
@@ -263,10 +263,8 @@ def _check_archive(path: Path) -> None:
     compressed, so reading one needs no more memory than its size.
     """
     with zipfile.ZipFile(path) as archive:
-        parts = archive.infolist()
-        plain = all(part.compress_type == zipfile.ZIP_STORED for part in parts)
-        total = sum(part.file_size for part in parts)
-        if not plain or total > path.stat().st_size or archive.testzip() is not None:
+        check_stored(archive, path.stat().st_size)
+        if archive.testzip() is not None:
             raise ValueError("not as PyTorch has written it")
 
 
