@@ -43,13 +43,15 @@ class TokenEncoderConfig:
     character_dim: int = 16
     """Width of a character embedding."""
     n_characters: int = N_BYTE_CHARACTERS
-    """Number of distinct characters, not counting the row of zeros for padded tokens."""
+    """Number of distinct characters, not counting the row of zeros for padded tokens. In a recipe
+    with alphabet=codepoints, the most: the marks and the most frequent characters of the text."""
     max_characters: int = 50
     """Most characters of a word, including its two markers; longer words are truncated."""
     activation: Literal["relu", "tanh"] = "relu"
     """Applied after max pooling over positions."""
     alphabet: Literal["utf8", "codepoints"] = "utf8"
-    """utf8: bytes, as in AllenNLP and bilm-tf. codepoints: as in ELMoForManyLangs."""
+    """utf8: bytes, as in AllenNLP and bilm-tf. codepoints: Unicode characters from a list, as in
+    ELMoForManyLangs."""
     word_dim: int = 0
     """Width of a word embedding prepended to the CNN's features; 0 for none."""
     n_words: int = 0
@@ -233,6 +235,8 @@ class ModelConfig:
     context: ContextConfig = field(default_factory=ContextConfig)
     tokenizer: str = "whitespace"
     """How to split raw strings into tokens: a name from elmokit.text.tokenizers."""
+    script: Literal["any", "simplified"] = "any"
+    """simplified: traditional Chinese characters are read and predicted as simplified ones."""
     vocabulary_size: int = 0
     """Vocabulary size of the softmax; 0 for a model without one."""
     softmax_cutoffs: tuple[int, ...] = ()

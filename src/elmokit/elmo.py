@@ -120,7 +120,7 @@ class Elmo:
         self._lm: LanguageModel | None = None
         if softmax is not None:
             _fill(softmax, checkpoint.tensors, SOFTMAX)
-            vocabulary = Vocabulary(checkpoint.vocabulary or [])
+            vocabulary = Vocabulary(checkpoint.vocabulary or [], self.config.script)
             self._lm = LanguageModel(self._engine, softmax, vocabulary)
         words = checkpoint.vocabulary or checkpoint.words or checkpoint.characters
         self._language = LanguageCheck(words)

@@ -22,7 +22,6 @@ NOTE = "of 苹果 is part of a longer token, such as 苹果公司; its vector is
 @pytest.fixture
 def segmented(tiny_folder):
     """A model that segments Chinese; 苹果公司 is one token for it."""
-    pytest.importorskip("rjieba")
     elmo = Elmo.load(tiny_folder, device="cpu", tokenizer="chinese")
     assert "苹果公司" in elmo.tokenize(FIRM)
     return elmo
@@ -44,7 +43,6 @@ def test_a_divided_word_is_the_mean_of_its_tokens(tiny):
 
 
 def test_similarity_prints_a_note(cli, tiny_folder):
-    pytest.importorskip("rjieba")
     arguments = ["--tokenizer", "chinese", "-m", tiny_folder, "--word", "苹果"]
     done = cli("similarity", FRUIT, FIRM, *arguments)
     assert done.returncode == 0, done.stderr
@@ -54,7 +52,6 @@ def test_similarity_prints_a_note(cli, tiny_folder):
 
 
 def test_scatter_leaves_out_lines_without_the_word(cli, tiny_folder, tmp_path):
-    pytest.importorskip("rjieba")
     file = tmp_path / "x.tsv"
     file.write_text(f"fruit\t{FRUIT}\n\nnone\t今天天气真好\nfirm\t{FIRM}\n", encoding="utf-8")
     arguments = ["--tokenizer", "chinese", "-m", tiny_folder, "--out", tmp_path / "x"]

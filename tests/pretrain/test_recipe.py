@@ -126,8 +126,8 @@ def test_the_guides_name_every_setting(guide):
     settings = Recipe().to_dict()
     model = settings.pop("model")
     sections = settings | {f"model.{name}": model[name] for name in ("token_encoder", "context")}
-    sections["model"] = {"size": "", "encoder": sections.pop("encoder")}
-    derived = {"n_characters", "alphabet", "word_dim", "n_words"}  # not for training
+    sections["model"] = {"size": "", "script": "", "encoder": sections.pop("encoder")}
+    derived = {"word_dim", "n_words"}  # not for training
     for section, names in sections.items():
         rows = "".join(line.split("|")[1] for line in table if line.startswith(f"| `{section}."))
         for name in set(names) - derived:

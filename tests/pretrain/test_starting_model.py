@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -194,3 +195,25 @@ def test_rows_of_a_new_vocabulary(lm_folder):
     assert (found[left_out] - rows[left_out]).norm() < 0.2 * by_the_mean
     adaptive = SoftmaxSettings("adaptive", cutoffs=(2,))
     assert with_words(old, names, adaptive).config.softmax_cutoffs == (2,)
+
+
+def test_characters_of_the_text(tmp_path):
+    """With alphabet=codepoints a model reads the most frequent characters, whatever the script."""
+    text, other = tmp_path / "text", tmp_path / "other"
+    for path in (text, other):
+        path.write_text("臺灣 的 電影 很 好 看\n台湾 的 电影 好\n" * 40, encoding="utf-8")
+    encoder = {"alphabet": "codepoints", "n_characters": 13, "max_characters": 8}
+    encoder |= {"filters": [[1, 8], [2, 8]], "n_highway": 1}
+    settings = recipe(model={"script": "simplified", "token_encoder": encoder})
+    run(([text], [other]), tmp_path / "run", settings)
+    elmo = Elmo.load(tmp_path / "run" / "best", device="cpu")
+    assert elmo.checkpoint().characters == [
+        *("<pad>", "<oov>", "<bow>", "<eow>", "<bos>", "<eos>"),
+        *"台好影湾电的很",  # most frequent first, then by code point
+    ]
+    assert elmo.vocabulary.words[3:] == ("台湾", "好", "电影", "的", "很", "看")
+    one, same = elmo.encode([["電影", "好"], ["电影", "好"]], "all")
+    np.testing.assert_allclose(one, same, atol=1e-6)
+    assert elmo.vocabulary.id("臺灣") == elmo.vocabulary.id("台湾") == 3
+    with pytest.raises(ConfigError, match="word_dim=0"):
+        recipe(model={"token_encoder": {"word_dim": 4, "n_words": 5, **encoder}})

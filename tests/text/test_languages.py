@@ -1,4 +1,4 @@
-"""A warning for Chinese text on a model that knows no Chinese."""
+"""A warning for text in a script that a model hardly knows."""
 
 import warnings
 
@@ -9,7 +9,7 @@ from elmokit.text.languages import LanguageCheck
 from helpers.models import many_langs_folder
 
 ENGLISH = ["<S>", "</S>", "<UNK>", *(f"word{i}" for i in range(400)), "国"]
-CHINESE = ["<S>", "</S>", "<UNK>", "今天", "天气"]
+CHINESE = ["<S>", "</S>", "<UNK>", "今天", "天气", "银行", "河边", "存钱", "水果"]
 SENTENCE = ["今天", "天气", "真", "好"]
 
 
@@ -28,10 +28,22 @@ def test_a_warning_once():
     assert "but none of" in caught(LanguageCheck(["a", "b"]), SENTENCE)[0]
 
 
+def test_english_on_a_chinese_model():
+    check = LanguageCheck([*CHINESE, "IBM", "iPhone"])
+    sentence = "I went to the bank".split()
+    (message,) = caught(check, SENTENCE, sentence, sentence)
+    assert message.startswith("the text is in Latin letters, but only 2 of the 11 words")
+    assert message.endswith("such as the bundled en")
+    assert caught(check, sentence) == []
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (CHINESE, SENTENCE),
+        (CHINESE, ["我", "用", "Windows", "Office", "Photoshop", "和", "Chrome"]),
+        (CHINESE, ["OK", "IBM", "iPhone"]),
+        (CHINESE, ["Ð", "ß", "1", "2"]),
         ([], SENTENCE),  # no list of words, so nothing is known
         (ENGLISH, ["The", "city", "of", "北京", "is", "large"]),
         (ENGLISH, ["国"]),

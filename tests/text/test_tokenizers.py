@@ -1,14 +1,13 @@
 """Tokenizers."""
 
 import pickle
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit import Elmo
-from elmokit.errors import ConfigError, InputError, MissingExtraError
+from elmokit.errors import ConfigError, InputError
 from elmokit.text.tokenizers import TOKENIZERS, get_tokenizer, tokenize_all
 
 
@@ -79,11 +78,12 @@ def test_halves_of_characters_do_not_stop_the_segmentation():
     assert "".join(TOKENIZERS["chinese"](text)) == text
 
 
-def test_chinese_without_the_package(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rjieba", None)
-    monkeypatch.setitem(sys.modules, "jieba", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'elmokit\[chinese\]'"):
-        TOKENIZERS["chinese"]("今天")
+def test_traditional_text_is_split_like_simplified():
+    """The dictionary is simplified; the tokens stay as they are written."""
+    traditional, simple = "臺灣的電影運動發展很快。", "台湾的电影运动发展很快。"
+    tokenizer = TOKENIZERS["chinese"]
+    assert tokenizer.spans(traditional) == tokenizer.spans(simple)
+    assert tokenizer(traditional)[:3] == ["臺灣", "的", "電影"]
 
 
 def test_own_function(tiny_folder):

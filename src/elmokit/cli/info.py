@@ -44,6 +44,7 @@ def info(
         "word embeddings": encoder.n_words,
         "vocabulary size": elmo.config.vocabulary_size,
         "tokenizer": elmo.tokenizer.name,
+        "script": elmo.config.script,
         "weights sha256": elmo.checkpoint().checksum(),
     }
     if as_json:

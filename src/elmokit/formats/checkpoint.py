@@ -16,7 +16,7 @@ from elmokit.errors import FormatError, ShapeError, shortened
 from elmokit.formats.value_range import check_range
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.softmax import make_softmax
-from elmokit.text.characters import Alphabet, CodepointAlphabet, Utf8Alphabet
+from elmokit.text.characters import Alphabet, CodepointAlphabet, SimplifiedAlphabet, Utf8Alphabet
 
 SOFTMAX = "softmax."
 """Prefix of the softmax's tensor names."""
@@ -54,9 +54,12 @@ class Checkpoint:
     def alphabet(self) -> Alphabet:
         """Return the alphabet that converts words into this model's ids."""
         encoder = self.config.token_encoder
-        if encoder.alphabet == "codepoints":
-            return CodepointAlphabet(encoder, self.characters, self.words)
-        return Utf8Alphabet(encoder)
+        alphabet: Alphabet = (
+            CodepointAlphabet(encoder, self.characters, self.words)
+            if encoder.alphabet == "codepoints"
+            else Utf8Alphabet(encoder)
+        )
+        return SimplifiedAlphabet(alphabet) if self.config.script == "simplified" else alphabet
 
     @property
     def n_parameters(self) -> int:

@@ -70,7 +70,7 @@ def resumed_settings(
 
 
 def completed(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
-    """Return the recipe with its tokenizer and learning rate filled in.
+    """Return the recipe with its tokenizer, script and learning rate filled in.
 
     Args:
         recipe: The settings.
@@ -80,7 +80,8 @@ def completed(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
     Raises:
         ElmoKitError: The model cannot be trained with these settings.
     """
-    mistakes, text, context = Mistakes(), recipe.text, recipe.model.context
+    mistakes, text, own = Mistakes(), recipe.text, recipe.model
+    context = own.context
     name = text.tokenizer or DEFAULT_TOKENIZER
     if model is not None:
         context = model.config.context
@@ -92,6 +93,7 @@ def completed(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
             with mistakes.noted():
                 check_softmax(model.config, recipe.softmax)
         name = text.tokenizer or model.config.tokenizer
+        own = replace(own, script=model.config.script)
     if text.tokenized:
         name = "whitespace"
     elif name not in TOKENIZERS:
@@ -103,6 +105,7 @@ def completed(recipe: Recipe, model: Checkpoint | None, start: Start) -> Recipe:
     mistakes.report()
     return replace(
         recipe,
+        model=own,
         text=replace(text, tokenizer=name),
         optimizer=recipe.optimizer.for_width(context.cell_dim),
     )

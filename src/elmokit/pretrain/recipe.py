@@ -60,10 +60,10 @@ class Recipe:
             check_rules("model", [], self)  # model.encoder
         with mistakes.noted():
             check_context(self.batch.order, model.context)
-        if model.token_encoder.alphabet != "utf8" or model.token_encoder.word_dim:
+        if model.token_encoder.word_dim:
             mistakes.found.append(
-                "model.token_encoder can only be trained with alphabet=utf8 and word_dim=0; for "
-                "word embeddings, choose model.encoder=words"
+                "model.token_encoder can only be trained with word_dim=0; for word embeddings, "
+                "choose model.encoder=words"
             )
         with mistakes.noted():
             check_recased(self.training, self.encoder == "char_cnn")

@@ -138,7 +138,8 @@ def _prepare(
     paths: RunPaths, recipe: Recipe, process: Process, processes: int | None
 ) -> tuple[Corpus, Corpus]:
     """Prepare both texts; the first process does the work, the others wait and reuse it."""
-    options = TextOptions(recipe.text.chosen_tokenizer, recipe.text.tokenized)
+    text = recipe.text
+    options = TextOptions(text.chosen_tokenizer, text.tokenized, recipe.model.script)
     if not process.is_first:
         process.wait()
         if STANDARD_INPUT in (*paths.text, *paths.valid):  # the first process has read it

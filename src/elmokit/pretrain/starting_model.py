@@ -8,14 +8,15 @@ from elmokit.config import TokenEncoderConfig
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.pretrain.checks import keeps_vocabulary
 from elmokit.pretrain.data.corpus import Corpus
-from elmokit.pretrain.data.target_words import choose_words, first_biases
+from elmokit.pretrain.data.target_words import choose_characters, choose_words, first_biases
 from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.run.paths import Start
 from elmokit.pretrain.warm_start import cutoffs, with_words
+from elmokit.text.characters import CodepointAlphabet
 from elmokit.text.vocabulary import Vocabulary
 
 _CHARACTERS = ("<pad>", "<oov>", "<bow>", "<eow>")
-"""The characters that an alphabet must have even if a model reads whole words."""
+"""The characters that every alphabet of code points has, even if the model reads whole words."""
 
 
 def starting_model(
@@ -39,13 +40,13 @@ def starting_model(
         base = with_words(model, words, recipe.softmax)
         base = replace(base, config=replace(base.config, tokenizer=tokenizer))
     else:
-        base = _new_model(recipe, words, tokenizer)
+        base = _new_model(recipe, train, words, tokenizer)
     if recipe.softmax.frequencies and not any(k.startswith(SOFTMAX) for k in base.tensors):
         base = replace(base, tensors=base.tensors | first_biases(base.config, train, words))
     return base
 
 
-def _new_model(recipe: Recipe, words: list[str], tokenizer: str) -> Checkpoint:
+def _new_model(recipe: Recipe, train: Corpus, words: list[str], tokenizer: str) -> Checkpoint:
     """Return sizes and vocabulary of a model without weights."""
     config = replace(
         recipe.model,
@@ -53,8 +54,14 @@ def _new_model(recipe: Recipe, words: list[str], tokenizer: str) -> Checkpoint:
         softmax_cutoffs=cutoffs(recipe.softmax, len(words)),
         tokenizer=tokenizer,
     )
-    if recipe.encoder == "char_cnn":
+    if recipe.encoder == "char_cnn" and config.token_encoder.alphabet == "utf8":
         return Checkpoint(config, {}, words)
+    if recipe.encoder == "char_cnn":
+        marks = [*_CHARACTERS, CodepointAlphabet.begin, CodepointAlphabet.end]
+        most = config.token_encoder.n_characters - len(marks)
+        characters = [*marks, *choose_characters(train, most)]
+        encoder = replace(config.token_encoder, n_characters=len(characters))
+        return Checkpoint(replace(config, token_encoder=encoder), {}, words, characters)
     known = ["<oov>", "<bos>", "<eos>", *(word for word in words if word not in Vocabulary.marks)]
     encoder = TokenEncoderConfig(
         filters=(),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from elmokit.config import TokenEncoderConfig
 from elmokit.errors import FormatError
+from elmokit.text.chinese import simplified
 
 Ids = npt.NDArray[np.int32]
 
@@ -35,6 +36,10 @@ class Alphabet(Protocol):
             columns: Number of columns C. None chooses the fewest that do not change the output of
                 the CNN: the longest word, its two markers, and one window of padding.
         """
+        ...
+
+    def lengths(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the number of characters (W,) of words, without the two markers."""
         ...
 
 
@@ -72,6 +77,10 @@ class Utf8Alphabet:
         for row, mark in marked.items():
             ids[row, 1] = mark
         return ids
+
+    def lengths(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the number of bytes (W,) of words; see :class:`Alphabet`."""
+        return np.fromiter((len(w.encode("utf-8", "ignore")) for w in words), np.int64, len(words))
 
 
 class CodepointAlphabet:
@@ -121,3 +130,27 @@ class CodepointAlphabet:
         if self.words:
             ids[:, -1] = [self._word_id.get(word, self._word_id["<oov>"]) for word in cut]
         return ids
+
+    def lengths(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the number of characters (W,) of words; see :class:`Alphabet`."""
+        return np.fromiter(map(len, words), np.int64, len(words))
+
+
+class SimplifiedAlphabet:
+    """Another alphabet that reads traditional Chinese characters as simplified ones.
+
+    Args:
+        inner: The alphabet of the simplified characters.
+    """
+
+    def __init__(self, inner: Alphabet) -> None:
+        self._inner = inner
+        self.begin, self.end = inner.begin, inner.end
+
+    def encode(self, words: Sequence[str], columns: int | None = None) -> Ids:
+        """Return the ids (W, C) of words; see :class:`Alphabet`."""
+        return self._inner.encode([simplified(word) for word in words], columns)
+
+    def lengths(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the number of characters (W,) of words; see :class:`Alphabet`."""
+        return self._inner.lengths([simplified(word) for word in words])

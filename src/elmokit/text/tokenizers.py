@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from elmokit.arguments import described, each, instance, strings, wrong
-from elmokit.errors import ConfigError, InputError, MissingExtraError, shown
+from elmokit.errors import ConfigError, InputError, shown
+from elmokit.text.chinese import simplified
 from elmokit.text.english import english_spans
 
 Span = tuple[int, int]
@@ -81,27 +82,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _chinese_spans(text: str) -> list[Span]:
+    import rjieba  # reads its dictionary, which other models do not need
+
     text = _SURROGATE.sub("\ufffd", text)  # half of a character, which has no UTF-8 form
-    return _align(text, _chinese_segmenter()(text))
-
-
-def _chinese_segmenter() -> Callable[[str], Iterable[str]]:
-    """Return rjieba (Rust, fast) if installed, else jieba (Python)."""
-    try:
-        import rjieba
-
-        return rjieba.cut
-    except ImportError:
-        pass
-    try:
-        import logging
-
-        import jieba
-
-        jieba.setLogLevel(logging.WARNING)
-        return jieba.lcut
-    except ImportError:
-        raise MissingExtraError("rjieba", "chinese", "Chinese word segmentation") from None
+    text = simplified(text)  # the script of the dictionary; offsets stay the same
+    return _align(text, rjieba.cut(text))
 
 
 TOKENIZERS: dict[str, Tokenizer] = {

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from elmokit.arguments import strings
 from elmokit.errors import FormatError, shown
+from elmokit.text.chinese import simplified
 
 
 class Vocabulary:
@@ -17,15 +18,18 @@ class Vocabulary:
 
     Args:
         words: Distinct words, most frequent first.
+        script: "simplified" finds a word in traditional Chinese characters under its simplified
+            form; see :class:`~elmokit.config.ModelConfig`.
     """
 
     begin, end, unknown = "<S>", "</S>", "<UNK>"
     marks = (begin, end, unknown)
     """Entries that are not words."""
 
-    def __init__(self, words: Iterable[str]) -> None:
+    def __init__(self, words: Iterable[str], script: str = "any") -> None:
         self.words = tuple(strings(words, "words"))
         self._id = {word: i for i, word in enumerate(self.words)}
+        self._spelling = simplified if script == "simplified" else str
         if len(self._id) < len(self.words):
             counts = Counter(self.words)
             twice = [word for word, n in counts.items() if n > 1]
@@ -43,11 +47,11 @@ class Vocabulary:
         return len(self.words)
 
     def __contains__(self, word: str) -> bool:
-        return word in self._id
+        return self._spelling(word) in self._id
 
     def id(self, word: str) -> int:
         """Return the id of a word, or that of <UNK>."""
-        return self._id.get(word, self._id[self.unknown])
+        return self._id.get(self._spelling(word), self._id[self.unknown])
 
     def ids(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
         """Return the ids (T,) of words."""

@@ -52,8 +52,8 @@ class WordTable:
             for i in range(0, len(words), 65_536)
         ]
         self.ids = torch.cat(parts).to(device)
-        lengths = np.fromiter((len(w.encode("utf-8", "ignore")) for w in words), int, len(words))
-        self.needed = np.minimum(columns, lengths + 2 + widest)  # columns of each word
+        # columns of each word
+        self.needed = np.minimum(columns, alphabet.lengths(words) + 2 + widest)
         self.n_columns = columns
 
     def groups(

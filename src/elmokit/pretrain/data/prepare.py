@@ -31,6 +31,7 @@ from elmokit.io.lines import STANDARD_INPUT, find_files, read_lines, total_bytes
 from elmokit.io.lock import lock_folder
 from elmokit.io.progress import DelayedProgress
 from elmokit.pretrain.data.corpus import Corpus, digest_of
+from elmokit.text.chinese import simplified
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 
@@ -48,6 +49,8 @@ class TextOptions:
     tokenized: bool = False
     """Whether each line is one sentence with tokens separated by white space. Otherwise lines are
     paragraphs, and are split into sentences and tokens. A blank line ends a document."""
+    script: str = "any"
+    """As in :class:`~elmokit.config.ModelConfig`: simplified replaces traditional characters."""
 
 
 @dataclass
@@ -261,6 +264,8 @@ def tokenise_lines(lines: Sequence[str], options: TextOptions, fresh: bool = Tru
         if not line or line.isspace():
             fresh = True
             continue
+        if options.script == "simplified":
+            line = simplified(line)
         for sentence in [line] if options.tokenized else split_sentences(line):
             words = split(sentence)
             if not words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,6 +28,16 @@ def choose_words(corpus: Corpus, size: int, min_count: int) -> list[str]:
             "choose a lower text.min_count, or use more text"
         )
     return [*Vocabulary.marks, *words[: size - len(Vocabulary.marks)]]
+
+
+def choose_characters(corpus: Corpus, most: int) -> list[str]:
+    """Return the most frequent characters of a corpus, at most so many, most frequent first."""
+    counts: Counter[str] = Counter()
+    for word, n in zip(corpus.words, corpus.counts.tolist(), strict=True):
+        for character in word:
+            counts[character] += n
+    # ties by code point, not by the order of the text
+    return sorted(counts, key=lambda c: (-counts[c], c))[: max(0, most)]
 
 
 def code_words(corpus: Corpus, begin: str, end: str) -> list[str]:
