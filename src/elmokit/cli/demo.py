@@ -2,140 +2,179 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elmokit.cli.options import ModelOptions, with_model
-from elmokit.cli.output import kind_of_layers, layer_names, print_table, save
+from elmokit.cli.options import ModelOptions, choice, with_model
+from elmokit.cli.output import kind_of_layers, print_table, save
 from elmokit.cli.places import check_out_folder
+from elmokit.cli.tours import EXAMPLES, GAP, TOURS, Tour
+from elmokit.text.tokenizers import TOKENIZERS
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from elmokit.analysis.phrases import Place
     from elmokit.elmo import Elmo
 
-MONEY = ["I went to the bank to deposit money", "She opened an account at the bank on Main Street"]
-RIVER = ["I sat by the bank of the river", "They walked along the muddy bank of the stream"]
-PLAY = [
-    "The actors rehearsed a new play for the theatre .",
-    "She sat down at the piano to play a waltz .",
-    "The children ran into the garden to play with their dog .",
-]
-GAPS = [
-    "She plays the ___ in an orchestra .",
-    "She swam to the other ___ of the river .",
-    "The judge sentenced him to ten years in ___ .",
-]
-HARD_GAP = "He went to the ___ to deposit some money ."
+_SHOWN = 7  # tokens on either side of a word
 
 
-@with_model(leave_out=("tokenizer",))
+@with_model(leave_out=("tokenizer",), defaults={"model": "the bundled model of the language"})
 def demo(
     model: ModelOptions,
+    lang: Annotated[
+        str, choice(*TOURS, help="Language of the tour, and of the bundled model.")
+    ] = "en",
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for a picture of two dozen banks; created if needed.",
+            help="Folder for a picture of two dozen uses of a word; created if needed.",
             callback=check_out_folder,
         ),
     ] = None,
 ) -> None:
     """Take a short tour: one word in different sentences, and what its vectors are good for."""
+    from elmokit.arguments import one_of
+    from elmokit.formats import DEFAULT_MODEL
+
+    tour = TOURS[one_of(lang, "lang", TOURS)]
+    if not model.is_given:
+        model = replace(model, model=str(DEFAULT_MODEL.parent / lang))
     elmo = model.load()
+    if elmo.tokenizer.name == "whitespace":  # of models for tokenised text
+        elmo.tokenizer = TOKENIZERS[tour.tokenizer]
     print(f"{elmo!r}\n")
-    _banks(elmo)
-    _neighbours(elmo)
+    _senses(elmo, tour)
+    _uses(elmo, tour)
     if elmo.config.vocabulary_size:
-        _gaps(elmo)
+        _gaps(elmo, tour)
     if out is not None:
-        _picture(elmo, out)
+        _picture(elmo, tour, out)
 
 
-def _banks(elmo: Elmo) -> None:
+def _senses(elmo: Elmo, tour: Tour) -> None:
     """Print the cosine similarity of one word in sentences of two senses."""
     from elmokit.analysis.reports.report import fixed
     from elmokit.analysis.similarity import word_similarity
 
-    for name, sentences in (("money", MONEY), ("river", RIVER)):
+    for sense, sentences in tour.senses.items():
         for number, sentence in enumerate(sentences, 1):
             (vectors,) = elmo.encode([sentence])
-            print(f"{name} {number}: {sentence}   → vectors {vectors.shape}")
-    groups = {
-        "money 1 ~ money 2": (MONEY[0], MONEY[1]),
-        "river 1 ~ river 2": (RIVER[0], RIVER[1]),
-        "money 1 ~ river 1": (MONEY[0], RIVER[0]),
-        "money 2 ~ river 2": (MONEY[1], RIVER[1]),
+            print(
+                tour.sentence_line.format(
+                    sense=sense, number=number, sentence=sentence, shape=vectors.shape
+                )
+            )
+    (a, of_a), (b, of_b) = tour.senses.items()
+    pairs = {
+        tour.pair.format(f"{a} 1", f"{a} 2"): (of_a[0], of_a[1]),
+        tour.pair.format(f"{b} 1", f"{b} 2"): (of_b[0], of_b[1]),
+        tour.pair.format(f"{a} 1", f"{b} 1"): (of_a[0], of_b[0]),
+        tour.pair.format(f"{a} 2", f"{b} 2"): (of_a[1], of_b[1]),
     }
-    cosines = [word_similarity(elmo, a, b, "bank")[0].cosines for a, b in groups.values()]
-    rows = [[name, *(fixed(c[k]) for c in cosines)] for k, name in enumerate(layer_names(elmo))]
-    print('\nCosine similarity of "bank" in two sentences:')
-    print_table(["layer", *groups], rows)
-    print(
-        "The token layer sees only the word, as a static vector does, and cannot tell the banks "
-        f"apart.\nThe {kind_of_layers(elmo)} layers read the sentence.\n"
-    )
+    cosines = [word_similarity(elmo, *pair, tour.word)[0].cosines for pair in pairs.values()]
+    names = _layer_names(elmo, tour)
+    rows = [[name, *(fixed(c[k]) for c in cosines)] for k, name in enumerate(names)]
+    print(f"\n{tour.similarity_title}")
+    print_table([tour.layer_column, *pairs], rows)
+    print(tour.similarity_note.format(kind=kind_of_layers(elmo)) + "\n")
 
 
-def _neighbours(elmo: Elmo) -> None:
-    """Print the nearest uses of a word in sentences from old novels."""
+def _uses(elmo: Elmo, tour: Tour) -> None:
+    """Print the nearest uses of a word in other sentences."""
     import numpy as np
 
-    from elmokit.analysis.index.neighbours import mark
-    from elmokit.analysis.phrases import find_phrase
     from elmokit.analysis.reports.report import fixed
     from elmokit.analysis.similarity import cosine
 
-    path = Path(__file__).parent.parent / "analysis" / "examples" / "play.txt"
-    novels = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-    asked = [sentence.split() for sentence in PLAY]
-    encoded = elmo.encode([*asked, *novels], layers="top")
-    places = [find_phrase(tokens, ["play"])[0].start for tokens in asked]
+    others = (EXAMPLES / tour.uses).read_text(encoding="utf-8").splitlines()
+    encoded = elmo.encode([*tour.asked, *others], layers="top")
     found = [
-        (number, i)
-        for number, tokens in enumerate(novels)
-        for i, token in enumerate(tokens)
-        if token in ("play", "plays", "played", "playing")
+        (number, place)
+        for number, sentence in enumerate(others)
+        for form in tour.forms
+        for place in _places(elmo, sentence, form)
     ]
-    others = np.stack([encoded[len(asked) + number][i] for number, i in found])
-    print('Nearest uses of "play" in sentences from old novels (top layer):')
-    for tokens, vectors, place in zip(asked, encoded, places, strict=False):
-        print(f"\n  {' '.join(tokens)}")
-        cosines = cosine(vectors[place], others)
+    vectors = np.stack(
+        [encoded[len(tour.asked) + number][place.tokens].mean(0) for number, place in found]
+    )
+    print(tour.uses_title)
+    for sentence, own in zip(tour.asked, encoded, strict=False):
+        print(f"\n  {sentence}")
+        place = _places(elmo, sentence, tour.forms[0])[0]
+        cosines = cosine(own[place.tokens].mean(0), vectors)
         for best in np.argsort(-cosines)[:3]:
-            number, i = found[best]
-            print(f"    {fixed(cosines[best], 2)}  {mark(novels[number], i, 7)}")
-    pianos = sum("piano" in tokens for tokens in novels)
-    print(
-        f"\nA stage, music, and a game: only {pianos} of the {len(novels)} sentences from novels "
-        "mention a piano, so neighbours\nin another sense are likely for the second."
-    )
+            number, place = found[best]
+            print(f"    {fixed(cosines[best], 2)}  {_marked(elmo, others[number], place)}")
+    print(f"\n{tour.uses_note}")
 
 
-def _gaps(elmo: Elmo) -> None:
+def _gaps(elmo: Elmo, tour: Tour) -> None:
     """Print words that fit a gap, predicted from both sides."""
-    print(
-        "\nWords that fit the gap, best first, in sentences picked because the bundled model does "
-        "well on them:\n"
-    )
-    for sentence in GAPS:
-        print(f"  {sentence}   {_fillers(elmo, sentence)}")
-    print(
-        "\nEach direction predicts the word from its side of the gap alone, and the two are "
-        "combined.\nIf neither side suffices on its own, the guess is weak:\n"
-    )
-    print(f"  {HARD_GAP}   {_fillers(elmo, HARD_GAP)}")
+    print(f"\n{tour.gaps_title}\n")
+    for sentence in tour.gaps:
+        print(f"  {sentence}   {_fillers(elmo, tour, sentence)}")
+    print(f"\n{tour.gaps_note}\n")
+    print(f"  {tour.hard_gap}   {_fillers(elmo, tour, tour.hard_gap)}")
 
 
-def _fillers(elmo: Elmo, sentence: str) -> str:
-    tokens = sentence.split()
-    return ", ".join(word for word, _ in elmo.substitutes(tokens, tokens.index("___"))[:6])
+def _fillers(elmo: Elmo, tour: Tour, sentence: str) -> str:
+    before, after = (elmo.tokenize(part) for part in sentence.split(GAP))
+    found = elmo.substitutes([*before, GAP, *after], len(before))
+    return tour.comma.join(word for word, _ in found[:6])
 
 
-def _picture(elmo: Elmo, folder: Path) -> None:
+def _picture(elmo: Elmo, tour: Tour, folder: Path) -> None:
     from elmokit.analysis.reports.scatter_report import scatter_report
-    from elmokit.analysis.scatter import BANKS, find_occurrences, read_examples
+    from elmokit.analysis.scatter import find_occurrences, read_examples
 
     folder.mkdir(parents=True, exist_ok=True)
-    found = find_occurrences(elmo, read_examples(BANKS), "bank")
-    print('\nTwo dozen uses of "bank" as points:')
-    save(scatter_report("bank", found, layer_names(elmo)), folder / "banks", elmo)
+    found = find_occurrences(elmo, read_examples(EXAMPLES / tour.labelled), tour.word)
+    report = scatter_report(tour.word, found, _layer_names(elmo, tour))
+    report.title = tour.drawn_title or report.title
+    if report.draw is not None:
+        report.draw = _translated(report.draw, tour.drawn)
+    print(f"\n{tour.picture_title}")
+    save(report, folder / tour.picture, elmo)
+
+
+def _translated(draw: Callable[[Figure], None], words: Mapping[str, str]) -> Callable[..., None]:
+    """Draw as before, and then replace texts."""
+
+    def draw_translated(figure: Figure) -> None:
+        from matplotlib.text import Text
+
+        draw(figure)
+        for text in figure.findobj(Text):
+            for english, other in words.items():
+                text.set_text(text.get_text().replace(english, other))
+
+    return draw_translated
+
+
+def _layer_names(elmo: Elmo, tour: Tour) -> list[str]:
+    kind, numbers = kind_of_layers(elmo), range(1, elmo.n_layers)
+    return [tour.token_layer, *(tour.context_layer.format(kind=kind, number=k) for k in numbers)]
+
+
+def _places(elmo: Elmo, sentence: str, word: str) -> list[Place]:
+    from elmokit.analysis.phrases import find_phrase
+
+    return find_phrase(elmo.tokenize(sentence), elmo.tokenize(word))
+
+
+def _marked(elmo: Elmo, sentence: str, place: Place) -> str:
+    """Put a word of a sentence in brackets; the rest stays as it is written, but is cut."""
+    spans = elmo.tokenizer.spans(sentence)
+    first, last = max(0, place.start - _SHOWN), min(len(spans), place.end + _SHOWN)
+    start, end = spans[place.start][0], spans[place.end - 1][1]
+    shown = (
+        f"{sentence[spans[first][0] : start]}[{sentence[start:end]}]"
+        f"{sentence[end : spans[last - 1][1]]}"
+    )
+    return "… " * (first > 0) + shown + " …" * (last < len(spans))
