@@ -60,7 +60,8 @@ def main() -> None:
     sizes = []
     for model in arguments.models:
         elmo = Elmo.load(model)
-        size = sum(path.stat().st_size for path in find_model(model).iterdir())
+        path = find_model(model)  # a folder or a ZIP archive
+        size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
         sizes.append(f"{model} has {elmo.n_parameters:,} parameters, {size / 1e6:.1f} MB of files.")
         for folder, (title, task) in TASKS.items():
             scores = task(elmo, arguments.data / folder, layers_of(elmo))
@@ -71,7 +72,11 @@ def main() -> None:
             title = f"{arguments.text.name}, each sentence alone, whole softmax:"
             found.setdefault(title, {})[model] = row = perplexities(elmo, arguments.text)
             print(f"{model}, {arguments.text.name}: {row}", flush=True)
-    lines = [f"{versions()}, {processor()}, {datetime.date.today()}. {' '.join(sizes)}"]
+    lines = [
+        f"{versions()}, {processor()}, {datetime.date.today()}. {' '.join(sizes)} Linear probes of "
+        "frozen vectors, in per cent. Their L2 penalty is chosen on held-out examples; the probes "
+        "of tags stop early instead.",
+    ]
     for title, rows in found.items():
         lines += ["", title, "", *table(rows)]
     text = "\n".join(lines) + "\n"
@@ -310,7 +315,8 @@ TASKS = {
     ),
     "ud-gsdsimp": (
         "Tags (UD Chinese-GSDSimp, UPOS): test accuracy, trained on dev, from the vectors of the "
-        "given words. The word list has the most frequent tag of each word.",
+        "given words. The word list has the most frequent tag of each word, and the most frequent "
+        "of all for unknown words.",
         tags,
     ),
 }

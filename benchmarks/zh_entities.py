@@ -23,7 +23,7 @@ from elmokit.analysis.probes.conll import TaggedWords, read_conll
 from elmokit.analysis.probes.linear import standardise
 from elmokit.io.progress import DelayedProgress
 
-PENALTIES = [10.0**k for k in range(-4, -9, -1)]  # weak ones, because many tags are rare
+PENALTIES = [10.0**k for k in range(-4, -8, -1)]  # weak ones, because many tags are rare
 Floats = npt.NDArray[np.float32]
 Entity = tuple[int, int, str]  # start, end, type
 
