@@ -159,7 +159,8 @@ def main() -> None:
     files = {source_of(path): path for path in find_files(arguments.sources)}
     if unknown := sorted(files.keys() - SOURCES.keys()):
         parser.error(f"no licence known of {', '.join(unknown)}; add it to SOURCES")
-    most, repeat = numbers(parser, arguments.most, files), numbers(parser, arguments.repeat, files)
+    most = numbers(parser, arguments.most, files, r"\d+(\.\d+)?")
+    repeat = numbers(parser, arguments.repeat, files, r"[1-9]")
 
     rules = Filter()
     for document in chain.from_iterable(documents(path) for path in arguments.held_out):
@@ -167,7 +168,7 @@ def main() -> None:
     for path in find_files(arguments.evaluation):
         for text in evaluation_texts(path):
             for key in sentence_keys(text):
-                rules.evaluation.setdefault(key, path.name.split(".")[0])
+                rules.evaluation.setdefault(key, path.name.split(".t")[0])
     (arguments.out / "train").mkdir(parents=True, exist_ok=True)
     (arguments.out / "heldout").mkdir(exist_ok=True)
     results: dict[str, Counts] = {}
@@ -204,13 +205,13 @@ def source_of(path: Path) -> str:
 
 
 def numbers(
-    parser: argparse.ArgumentParser, given: Sequence[str], files: dict[str, Path]
+    parser: argparse.ArgumentParser, given: Sequence[str], files: dict[str, Path], form: str
 ) -> dict[str, float]:
     """Parse SOURCE=NUMBER."""
     found = {}
     for text in given:
         name, _, number = text.partition("=")
-        if name not in files or not re.fullmatch(r"\d+(\.\d+)?", number):
+        if name not in files or not re.fullmatch(form, number):
             parser.error(f"{text}: expected SOURCE=NUMBER with one of {', '.join(files)}")
         found[name] = float(number)
     return found
