@@ -25,7 +25,7 @@ Wikipedia gets no file in heldout: its held-out text is given with --held-out. W
 
 --most SOURCE=N takes documents at equal distances, about N million tokens. --repeat SOURCE=N writes
 the training text N times. Equal input gives equal output. Only Python's library and ElmoKit's
-tokenizer are used; three gigabytes of memory suffice.
+tokenizer are used. One source at a time is held in memory.
 """
 
 from __future__ import annotations
