@@ -5,13 +5,15 @@
 Every time step reads the recurrent weights of its LSTM again. The floor is the time these reads
 take alone, in the order of the steps; a processor with a large cache reads them faster than memory
 could deliver them, so the table has both. All rows are measured in turn, round by round, and a
-ratio is the median over the rounds. --write stores the table as benchmarks/results/latency.md.
+ratio is the median over the rounds. On a machine with other work, CPU time is the fairer figure;
+the load average is printed. --write stores the table as benchmarks/results/latency.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -71,7 +73,8 @@ def main() -> None:
     )
     lines = [
         f"{versions()}, {processor()}, {datetime.date.today()}. One sentence of {length} tokens at "
-        f"a time, words cached, all layers, one thread; medians of {arguments.rounds} rounds.",
+        f"a time, words cached, all layers, one thread; medians of {arguments.rounds} rounds. Load "
+        f"average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.",
         "",
         "| | CPU time, ms | wall time, ms | × faster than float32, CPU time |",
         "|---|---|---|---|",
