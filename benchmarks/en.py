@@ -34,7 +34,6 @@ import torch
 from cpu import HERE, allennlp, make_sentences, matrix_flops, processor, tokens_per_second, versions
 
 from elmokit import Elmo
-from elmokit.analysis.probes.conll import read_conll
 from elmokit.analysis.probes.probing import ProbeScore, probe
 from elmokit.analysis.senses.disambiguation import evaluate
 from elmokit.analysis.senses.sense_vectors import SenseVectors
@@ -42,6 +41,7 @@ from elmokit.analysis.senses.tagged_text import read_raganato, read_semcor
 from elmokit.analysis.senses.wordnet import WordNet
 from elmokit.analysis.text_perplexity import perplexity_of_files
 from elmokit.formats import DEFAULT_MODEL, find_model
+from elmokit.io.conll import read_conll
 
 SETS = ("ALL", "senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
 
