@@ -33,8 +33,11 @@ TEXT = [
 ]
 WRITTEN = {
     "README.md": ["vectors.hdf5", "my-published-elmo/softmax.hdf5"],
+    "docs/classifier.md": ["my-sentiment/best/task.json", "found.jsonl"],
     "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
     "docs/migration.md": ["vectors.hdf5"],
+    "docs/tagger.md": ["my-ner/best/task.json", "my-pos/best/task.json"],
+    "docs/tasks.md": ["my-relations/best/task.json", "my-scorer/task.json"],
     "docs/train.md": ["my-run/best/model.safetensors", "small-copy/model.safetensors"],
     "docs/tutorial.md": ["surprise.html", "my-index/config.json"],
 }
@@ -52,7 +55,8 @@ def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch):
         archive.write(tiny_folder / "weights.hdf5", "model.hdf5")
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(tiny_folder / name, tmp_path)
-    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    for name in ("recipes", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     training = "The cat sat. The dog ran to the cat and the bank. He saw a play.\n" * 80
     texts = {
         "corpus.txt": "The first line\n\nThe third line\n",
@@ -64,6 +68,9 @@ def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch):
         "my-examples.tsv": "".join(
             f"{'theatre' if 'new' in line else 'game'}\t{line}\n" for line in TEXT[:3]
         ),
+        "new-reviews.txt": "A lovely film with a great cast.\nThe plot is boring.\n",
+        "new-sentences.txt": "Angela Miller moved to Paris.\n",
+        "glove.txt": "film 0.1 0.2\ncast 0.3 -0.1\n",
     }
     (tmp_path / "my-text").mkdir()
     for name, text in texts.items():
