@@ -1,11 +1,11 @@
-r"""Make the text of the bundled model "zh": simplified, with held-out documents set aside.
+r"""Make the text of recipes/zh.toml: simplified, with held-out documents set aside.
 
     pip install opencc
     python recipes/zh_text.py zhwiki.txt dialogues.txt common_voice.txt --out MIX \
         --repeat dialogues=6 common_voice=4
 
 The files have one paragraph per line and a blank line between documents; in common_voice, every
-line is a document. src/elmokit/models/zh/README.md names their sources and licences. The script
+line is a document. recipes/zh.toml names their sources and licences. The script
 writes
 
     MIX/train/SOURCE.txt   text to train on, repeated as often as --repeat says
