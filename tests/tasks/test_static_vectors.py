@@ -57,6 +57,8 @@ def check(path):
         ("w2v.bin", binary(b"\n")),
         ("w2v.bin.gz", gzip.compress(binary(b"\n"))),
     ],
+    # not from the contents: gzip's have the time of packing, which differs between processes
+    ids=lambda value: value if isinstance(value, str) and "\n" not in value else "",
 )
 def test_files(file, name, content):
     check(file(name, content))
