@@ -8,6 +8,7 @@ import torch
 
 from elmokit.errors import FormatError, InputError, OutputError
 from elmokit.tasks import NerTagger, TextClassifier
+from elmokit.tasks.readers.examples import TaggedExample, TextExample
 from helpers.task_data import reviews, tagged
 
 TRAIN, DEV = tagged(40), tagged(15, seed=1)
@@ -128,7 +129,24 @@ def test_what_cannot_be_resumed(tiny, quick, tmp_path):
     assert json.loads((out / "best" / "task.json").read_text())["task"] == "ner"
 
 
+def test_the_given_model_stays_as_it_is(tiny, quick):
+    quick["training"]["epochs"] = 1
+    tiny.bilm.requires_grad_()
+    NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick)
+    assert all(p.requires_grad for p in tiny.bilm.parameters())
+
+
+def test_tags_without_types(tiny, quick):
+    """Word segmentation has tags such as B, M, E and S alone."""
+    words = [TaggedExample(["a", "b", "c"], ["B", "I", "O"])] * 8
+    ner = NerTagger.train(words, words, elmo=tiny, settings=quick)
+    assert ner.labels == ["O", "B", "I"]
+    assert ner.evaluate(words).value == 100
+
+
 def test_bad_data(tiny, quick):
+    with pytest.raises(InputError, match="the label of example 1 of train must be a string"):
+        TextClassifier.train([TextExample("a", 1)], reviews(2), elmo=tiny, settings=quick)
     with pytest.raises(InputError, match="dev has no examples"):
         NerTagger.train(TRAIN, [], elmo=tiny, settings=quick)
     with pytest.raises(InputError, match="1 label; expected two or more"):

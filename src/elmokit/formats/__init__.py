@@ -35,6 +35,11 @@ def bundled_models() -> list[str]:
     return sorted(p.name for p in _BUNDLED.iterdir() if (p / "config.json").is_file())
 
 
+def bundled_path(name: str) -> Path:
+    """Return the folder of a bundled model, whatever the working directory contains."""
+    return _BUNDLED / name
+
+
 def find_model(model: str | Path) -> Path:
     """Return the folder or archive of a model.
 

@@ -22,7 +22,7 @@ from elmokit.errors import (
 from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.formats.tables import Entry, renamed, transposed, with_padding_row
 
-_OWN_SETTINGS = ("tokenizer", "mix")
+_OWN_SETTINGS = ("tokenizer", "script", "mix")
 
 
 def read_options(options: dict[str, Any], label: str, bidirectional: bool) -> ModelConfig:

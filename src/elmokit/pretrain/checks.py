@@ -48,6 +48,9 @@ def resumed_settings(
     if recipe.optimizer.learning_rate is None:
         rate = own.optimizer.learning_rate
         recipe = replace(recipe, optimizer=replace(recipe.optimizer, learning_rate=rate))
+    if begun.init_from:  # the script of that model
+        script = own.model.script
+        recipe = replace(recipe, model=replace(recipe.model, script=script))
     before, now = flatten(own.to_dict()), flatten(recipe.to_dict())
     changed = [
         f"{name}={value} instead of {before[name]}"

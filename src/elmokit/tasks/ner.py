@@ -44,7 +44,7 @@ class NerTagger(Tagger):
         types = sorted({tag[2:] for e in examples for tag in e.tags or [] if tag != "O"})
         if not types:
             raise InputError("the training examples have no entities; expected tags such as B-PER")
-        return ["O", *(f"{place}-{kind}" for kind in types for place in "BI")]
+        return ["O", *(f"{place}-{kind}" if kind else place for kind in types for place in "BI")]
 
     def score(self, examples: Sequence[TaggedExample], predictions: Sequence[Tagged]) -> Scores:
         """F1 of whole entities, strict IOB2."""

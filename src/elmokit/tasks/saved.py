@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from elmokit._version import __version__
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, ModelNotFoundError, shown
-from elmokit.formats import bundled_models, find_model, native
+from elmokit.formats import bundled_models, bundled_path, native
 from elmokit.io.atomic import new_folder
 from elmokit.tasks.card import card
 
@@ -96,7 +96,7 @@ def read(path: Path, name: str) -> SavedTask:
         tensors = load_file(folder / "head.safetensors")
         static = None
         if _STATIC in tensors:
-            lines = (folder / "vectors.txt").read_text(encoding="utf-8").split("\n")[:-1]
+            lines = (folder / "vectors.txt").read_bytes().decode("utf-8").split("\n")[:-1]
             vectors = tensors.pop(_STATIC).float().numpy()
             if len(lines) != len(vectors):
                 raise ValueError(f"vectors.txt has {len(lines)} words for {len(vectors)} vectors")
@@ -120,12 +120,12 @@ def read(path: Path, name: str) -> SavedTask:
 def load_bilm(saved: SavedTask, device: torch.device) -> Elmo:
     """Load the biLM of a saved model, and check that it is the one it was trained with."""
     named = "name" in saved.bilm
-    model = saved.bilm["name"] if named else str(saved.folder / "bilm")
-    elmo = Elmo.load(find_model(model), tokenizer=saved.bilm.get("tokenizer"), device=device)
+    model = bundled_path(saved.bilm["name"]) if named else saved.folder / "bilm"
+    elmo = Elmo.load(model, tokenizer=saved.bilm.get("tokenizer"), device=device)
     if not is_its_bilm(saved, elmo):
         raise FormatError(
-            f"{saved.folder} was trained with another version of the biLM {model}; train it again, "
-            "or install the version of ElmoKit it was made with"
+            f"{saved.folder} was trained with another version of the biLM {model.name}; train it "
+            "again, or install the version of ElmoKit it was made with"
             f" ({saved.about.get('elmokit', 'unknown')})"
         )
     return elmo
@@ -192,7 +192,7 @@ def _bilm(elmo: Elmo, name: str | None) -> dict[str, str]:
 def _bundled_name(elmo: Elmo, checksum: str) -> str | None:
     """Return the name of the bundled model that a biLM is, if it is one."""
     for name in bundled_models():
-        if elmo.source == str(find_model(name)):
+        if elmo.source == str(bundled_path(name)):
             # tuned weights differ from the files they came from
             return name if checksum == _bundled_checksum(name) else None
     return None
@@ -200,4 +200,4 @@ def _bundled_name(elmo: Elmo, checksum: str) -> str | None:
 
 @cache  # a training saves its model after every epoch that is the best so far
 def _bundled_checksum(name: str) -> str:
-    return Elmo.load(name, device="cpu").checkpoint().checksum()
+    return Elmo.load(bundled_path(name), device="cpu").checkpoint().checksum()

@@ -9,10 +9,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmokit.arguments import each, file_path, flag, instance, whole_number
+from elmokit.arguments import each, file_path, flag, instance, number, whole_number
 from elmokit.devices import choose_device
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
@@ -156,6 +157,10 @@ class Task(ABC, Generic[Example, Prediction]):
         """
         elmo = Elmo.load() if elmo is None else elmo
         instance(elmo, "elmo", Elmo, "a model from Elmo.load()")
+        if elmo.precision != "float32":
+            raise InputError(
+                f"elmo must be loaded without quantize={elmo.precision!r} for training"
+            )
         if not isinstance(settings, TaskSettings):
             settings = cls.defaults.changed({} if settings is None else settings)
         if flag(resume, "resume") and out is None:
@@ -261,8 +266,13 @@ class Task(ABC, Generic[Example, Prediction]):
     def _check_example(cls, example: Any, name: str) -> None:
         instance(example, name, cls.example, f"a {cls.example.__name__}")
         answer = fields(cls.example)[-1].name
-        if getattr(example, answer) is None:
+        found = getattr(example, answer)
+        if found is None:
             raise InputError(f"{name} has no {answer}; examples need their answers here")
+        if answer == "label":
+            instance(found, f"the label of {name}", str, "a string")
+        if answer == "score":
+            number(found, f"the score of {name}")
 
     @classmethod
     def _examples(cls, given: Any, name: str, columns: dict[str, str] | None) -> list[Example]:
@@ -270,8 +280,8 @@ class Task(ABC, Generic[Example, Prediction]):
             examples = cls.read(file_path(given, name).expanduser(), columns)
         else:
             examples = list(each(given, name, "a file, or a list of examples"))
-            for number, example in enumerate(examples, 1):
-                cls._check_example(example, f"example {number} of {name}")
+            for place, example in enumerate(examples, 1):
+                cls._check_example(example, f"example {place} of {name}")
         if not examples:
             raise InputError(f"{name} has no examples; expected at least one")
         return examples
@@ -282,7 +292,11 @@ def _static_table(settings: TaskSettings[Any]) -> StaticTable | None:
     if vectors in ("none", "token"):
         return None
     found = read_static_vectors(Path(vectors).expanduser(), None)
-    return StaticTable(found.words, found.vectors)
+    with np.errstate(over="ignore"):
+        rounded = found.vectors.astype(np.float16)  # as a saved model keeps them
+    if not np.isfinite(rounded).all():
+        raise InputError(f"{vectors} has values beyond ±65,504; scale the vectors down")
+    return StaticTable(found.words, rounded)
 
 
 def _silent(line: str) -> None:

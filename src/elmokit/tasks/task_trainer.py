@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from elmokit.devices import is_out_of_memory
 from elmokit.errors import FormatError, InputError, OutputError, TrainingError
 from elmokit.io.atomic import clear_errors, new_file, remove_path
 from elmokit.io.lock import lock_folder
@@ -83,6 +84,8 @@ def train_task(
         if run.folder is not None:
             _open_folder(run, _fingerprint(task, train, dev))
             stack.enter_context(lock_folder(run.folder, run.folder))
+            for left in run.folder.glob("elmokit-*"):  # of a process that was killed
+                remove_path(left)
         signal = stack.enter_context(StopSignal(say))
         training = _Training(task, train, dev, run, say, signal)
         stack.enter_context(training.layers)
@@ -167,14 +170,14 @@ class _Training:
             self.optimizer.zero_grad()
             torch.autograd.backward(loss + task.input.penalty())
             learning = [p for g in self.groups for p in g["params"] if p.grad is not None]
-            torch.nn.utils.clip_grad_norm_(learning, training.clip_norm)
-            self.optimizer.step()
+            norm = float(torch.nn.utils.clip_grad_norm_(learning, training.clip_norm))
             value = float(loss.detach())
-            if not math.isfinite(value):
+            if not (math.isfinite(value) and math.isfinite(norm)):
                 raise TrainingError(
-                    f"the loss became {value} in epoch {epoch + 1}; choose a lower "
-                    "training.learning_rate"
+                    f"training diverged in epoch {epoch + 1}: the loss is {value}, its gradient "
+                    f"{norm}; choose a lower training.learning_rate"
                 )
+            self.optimizer.step()
             total, n = total + value * len(examples), n + len(examples)
             if self.signal.asked:
                 return None
@@ -208,15 +211,19 @@ class _Training:
             raise KeyboardInterrupt  # stopped in the first epoch: there is nothing to keep
         if not self.best:  # resumed, and no later epoch was better
             assert self.run.best is not None
+            elmo = self.task.elmo
             loaded = type(self.task).load(
-                self.run.best, elmo=None if self.tuned else self.task.elmo
+                self.run.best, elmo=None if self.tuned else elmo, device=elmo.device
             )
             self.task.network.load_state_dict(loaded.network.state_dict())
-            self.task.elmo, self.task.about = loaded.elmo, loaded.about
+            if self.tuned:
+                elmo.bilm.load_state_dict(loaded.elmo.bilm.state_dict())
+            self.task.about = loaded.about
         else:
             self._load_weights(self.best)
         self.task.network.eval()
-        self.task.elmo.bilm.requires_grad_(False)
+        if self.tuned:
+            self.task.elmo.bilm.requires_grad_(False)
         where = "" if self.run.best is None else f"; the model is {self.run.best}"
         stopped = ""
         if self.signal.asked:
@@ -254,11 +261,12 @@ class _Training:
     def _checkpoint(self) -> None:
         if self.run.folder is None:
             return
+        device = self.task.elmo.device
         values = {
             "weights": self._weights(),
             "optimizer": self.optimizer.state_dict(),
             "random": torch.get_rng_state(),
-            "random_gpu": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+            "random_gpu": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
             "progress": vars(self.progress),
         }
         path = self.run.folder / "checkpoint.pt"
@@ -275,10 +283,13 @@ class _Training:
             self._load_weights(values["weights"])
             self.optimizer.load_state_dict(values["optimizer"])
             torch.set_rng_state(values["random"].cpu())
-            if values["random_gpu"] and torch.cuda.is_available():
-                torch.cuda.set_rng_state_all([state.cpu() for state in values["random_gpu"]])
+            device = self.task.elmo.device
+            if values["random_gpu"] is not None and device.type == "cuda":
+                torch.cuda.set_rng_state(values["random_gpu"].cpu(), device)
             self.progress = Progress(**values["progress"])
         except Exception as error:  # torch has many ways to say that a file is damaged
+            if is_out_of_memory(error):
+                raise
             raise FormatError(
                 f"{path} is damaged ({type(error).__name__}); delete {self.run.folder} and train "
                 "again"
@@ -302,8 +313,6 @@ def _open_folder(run: TaskRun, fingerprint: str) -> None:
                 f"the training in {run.folder} has other examples or settings; resume it with the "
                 "same ones, or choose another folder"
             )
-        for left in run.folder.glob("elmokit-*"):  # of a process that was killed
-            remove_path(left)
         return
     if run.folder.is_file():
         raise OutputError(f"cannot write into {run.folder}: it is a file; choose another folder")

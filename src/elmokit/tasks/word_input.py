@@ -46,7 +46,8 @@ class StaticTable(nn.Module):
         super().__init__()
         self.words = list(words)
         self._row = {word: i + 1 for i, word in enumerate(self.words)}
-        table = np.concatenate([np.zeros((1, vectors.shape[1])), vectors]).astype(np.float32)
+        zeros = np.zeros((1, vectors.shape[1]), np.float32)
+        table = np.concatenate([zeros, vectors.astype(np.float32, copy=False)])
         self.register_buffer("vectors", torch.from_numpy(table), persistent=False)
 
     @property
