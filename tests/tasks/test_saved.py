@@ -70,6 +70,18 @@ def test_a_bundled_bilm_is_named(quick, tmp_path):
         load(tmp_path / "x", device="cpu")
 
 
+def test_a_tokenizer_function_must_be_given_again(tiny_folder, quick, tmp_path):
+    def by_bars(text):
+        return text.split("|")
+
+    quick["training"]["epochs"] = 1
+    elmo = Elmo.load(tiny_folder, tokenizer=by_bars, device="cpu")
+    NerTagger.train(tagged(8), tagged(4, 1), elmo=elmo, settings=quick).save(tmp_path / "x")
+    with pytest.raises(FormatError, match="the tokenizer function by_bars; pass elmo="):
+        load(tmp_path / "x", device="cpu")
+    assert load(tmp_path / "x", elmo=elmo)("Ann|went").words == ["Ann", "went"]
+
+
 def test_what_is_not_a_task_model(saved, tmp_path):
     folder = tmp_path / "ner" / "best"
     with pytest.raises(ModelNotFoundError, match=r"it has no task\.json"):

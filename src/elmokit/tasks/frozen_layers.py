@@ -10,6 +10,7 @@ import numpy as np
 
 from elmokit.elmo import Elmo
 from elmokit.inference.arrays import Array
+from elmokit.io.atomic import clear_errors
 from elmokit.io.progress import DelayedProgress
 from elmokit.io.space import check_space, shown_bytes
 
@@ -34,8 +35,8 @@ class FrozenLayers:
     ) -> None:
         self.elmo, self.layers, self._limit = elmo, list(layers), limit
         self._place: dict[Sentence, tuple[int, int]] = {}  # first token in the file, tokens
-        self._temporary = TemporaryDirectory(prefix="elmokit-", dir=folder)
-        self._path = Path(self._temporary.name) / "layers.bin"
+        self._folder = folder
+        self._temporary: TemporaryDirectory[str] | None = None
         self._kept: Array = np.zeros((0, len(self.layers), elmo.dim), np.float16)
 
     def __enter__(self) -> FrozenLayers:
@@ -48,7 +49,8 @@ class FrozenLayers:
         """Delete the file."""
         self._kept = np.zeros((0, len(self.layers), self.elmo.dim), np.float16)
         self._place.clear()
-        self._temporary.cleanup()
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     @property
     def bytes_per_token(self) -> int:
@@ -81,11 +83,14 @@ class FrozenLayers:
             )
         if not fits:
             return
-        check_space(self._path, tokens * self.bytes_per_token)
+        self._temporary = TemporaryDirectory(prefix="elmokit-", dir=self._folder)
+        path = Path(self._temporary.name) / "layers.bin"
+        check_space(path, tokens * self.bytes_per_token)
         stream = self.elmo.stream([list(s) for s in fits], self.layers, dtype=np.float16)
         done = 0
         with (
-            self._path.open("wb") as file,
+            clear_errors(path),
+            path.open("wb") as file,
             DelayedProgress("computing ELMo's layers", tokens, "tokens") as bar,
         ):
             for sentence, array in zip(fits, stream, strict=True):
@@ -94,7 +99,7 @@ class FrozenLayers:
                 done += len(sentence)
                 bar.advance(len(sentence))
         shape = (tokens, len(self.layers), self.elmo.dim)
-        self._kept = np.memmap(self._path, np.float16, "r", shape=shape)
+        self._kept = np.memmap(path, np.float16, "r", shape=shape)
 
     def of(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
         """Return the layers (T, K, D) of sentences in float16."""

@@ -119,6 +119,11 @@ def read(path: Path, name: str) -> SavedTask:
 
 def load_bilm(saved: SavedTask, device: torch.device) -> Elmo:
     """Load the biLM of a saved model, and check that it is the one it was trained with."""
+    if "function" in saved.bilm:
+        raise FormatError(
+            f"{saved.folder} was trained with the tokenizer function {saved.bilm['function']}; "
+            "pass elmo= loaded with it"
+        )
     named = "name" in saved.bilm
     model = bundled_path(saved.bilm["name"]) if named else saved.folder / "bilm"
     elmo = Elmo.load(model, tokenizer=saved.bilm.get("tokenizer"), device=device)
@@ -183,10 +188,10 @@ def _shown_name(folder: Path) -> str:
 
 def _bilm(elmo: Elmo, name: str | None) -> dict[str, str]:
     """Which biLM to load again; a bundled one may have been used with another tokenizer."""
-    if name is None:
-        return {"folder": "bilm"}
-    tokenizer = elmo.checkpoint().config.tokenizer
-    return {"name": name} | ({} if tokenizer is None else {"tokenizer": tokenizer})
+    own = {"folder": "bilm"} if name is None else {"name": name}
+    if elmo.tokenizer.name.startswith("custom:"):
+        return own | {"function": elmo.tokenizer.name.removeprefix("custom:")}
+    return own if name is None else own | {"tokenizer": elmo.tokenizer.name}
 
 
 def _bundled_name(elmo: Elmo, checksum: str) -> str | None:

@@ -29,7 +29,7 @@ from elmokit.tasks.schedules import parameter_groups, rate_factor
 from elmokit.tasks.word_batches import Batcher, shuffled
 
 if TYPE_CHECKING:
-    from elmokit.tasks.task import Task
+    from elmokit.tasks.task import Prepared, Task
 
 _GB = 1_000_000_000
 
@@ -80,6 +80,7 @@ def train_task(
         run: Where to keep the model and a checkpoint.
         say: Called with each line of progress.
     """
+    prepared = task.prepare(train), task.prepare(dev)  # finds mistakes before a folder exists
     with ExitStack() as stack:
         if run.folder is not None:
             _open_folder(run, _fingerprint(task, train, dev))
@@ -87,7 +88,7 @@ def train_task(
             for left in run.folder.glob("elmokit-*"):  # of a process that was killed
                 remove_path(left)
         signal = stack.enter_context(StopSignal(say))
-        training = _Training(task, train, dev, run, say, signal)
+        training = _Training(task, *prepared, run, say, signal)
         stack.enter_context(training.layers)
         training.prepare()
         with signal.after_the_step():
@@ -101,14 +102,13 @@ class _Training:
     def __init__(
         self,
         task: Task[Any, Any],
-        train: Sequence[Any],
-        dev: Sequence[Any],
+        train: Sequence[Prepared],
+        dev: Sequence[Prepared],
         run: TaskRun,
         say: Callable[[str], None],
         signal: StopSignal,
     ) -> None:
-        self.task, self.run = task, run
-        self.train, self.dev = task.prepare(train), task.prepare(dev)
+        self.task, self.train, self.dev, self.run = task, train, dev, run
         self.say, self.signal, self.settings = say, signal, task.settings
         self.tuned = (
             ElmoEmbedding(task.elmo, trainable=True) if self.settings.tuning.enabled else None
@@ -326,9 +326,12 @@ def _open_folder(run: TaskRun, fingerprint: str) -> None:
 
 
 def _fingerprint(task: Task[Any, Any], train: Sequence[Any], dev: Sequence[Any]) -> str:
-    """Identify a training: examples, settings and biLM."""
+    """Identify a training: examples, settings, biLM and static vectors."""
     digest = sha256(json.dumps(task.settings.to_dict(), sort_keys=True).encode())
     digest.update(f"{task.elmo.checkpoint().checksum()} {task.elmo.tokenizer.name}".encode())
+    if (static := task.input.static) is not None:
+        digest.update("\n".join(static.words).encode("utf-8", "surrogatepass"))
+        digest.update(static.known().cpu().numpy().tobytes())
     for examples in (train, dev):
         for example in examples:
             digest.update(repr(example).encode("utf-8", "surrogatepass"))
