@@ -14,12 +14,12 @@ import argparse
 from pathlib import Path
 
 from elmokit import Elmo
-from elmokit.analysis.probes.conll import read_conll
 from elmokit.analysis.probes.probing import probe
 from elmokit.analysis.senses.disambiguation import evaluate
 from elmokit.analysis.senses.sense_vectors import SenseVectors
 from elmokit.analysis.senses.tagged_text import TaggedSentence, read_semcor
 from elmokit.analysis.senses.wordnet import WordNet
+from elmokit.io.conll import read_conll
 
 _SENTENCES, _PASSAGES, _PASSAGE = 10, 5, 50  # one in 10; one in 5; sentences per passage
 

@@ -17,8 +17,7 @@ from torch.nn import functional as F
 
 from elmokit.io.progress import DelayedProgress
 
-PENALTIES = [10.0**k for k in range(0, -7, -1)]
-_WORSE = 2  # stop after this many weaker penalties that are worse than the best
+PENALTIES = [10.0**k for k in range(-1, -7, -1)]
 _ITERATIONS = 100
 
 
@@ -134,16 +133,14 @@ def train(
         penalties: Penalties from strong to weak; each fit starts from the weights of the last.
     """
     weights = torch.zeros(n_classes, features.width + 1)
-    best, best_weights, worse = float("-inf"), weights, 0
+    best, best_weights = float("-inf"), weights
     with DelayedProgress(f"training on {what}", len(penalties), "penalties") as bar:
         for penalty in penalties:
             weights = fit(features, labels, penalty, weights)
             found = score(weights)
             bar.advance(1)
             if found > best:
-                best, best_weights, worse = found, weights, 0
-            elif found < best and (worse := worse + 1) == _WORSE:
-                break
+                best, best_weights = found, weights
     return best_weights
 
 

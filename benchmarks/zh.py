@@ -31,12 +31,12 @@ from torch import Tensor
 from zh_entities import entities
 
 from elmokit import Elmo, Layers, Perplexity, Text
-from elmokit.analysis.probes.conll import read_conll
 from elmokit.analysis.probes.probing import probe
 from elmokit.analysis.text_perplexity import score_files
 from elmokit.analysis.texts import sentences_of
 from elmokit.formats import find_model
 from elmokit.inference.arrays import Array
+from elmokit.io.conll import read_conll
 from elmokit.io.progress import DelayedProgress
 from elmokit.text.tokenizers import TOKENIZERS
 

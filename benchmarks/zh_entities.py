@@ -19,8 +19,8 @@ from softmax_regression import Features, sparse_parts, train
 from torch import Tensor
 
 from elmokit import Elmo
-from elmokit.analysis.probes.conll import TaggedWords, read_conll
 from elmokit.analysis.probes.linear import standardise
+from elmokit.io.conll import TaggedWords, read_conll
 from elmokit.io.progress import DelayedProgress
 
 PENALTIES = [10.0**k for k in range(-4, -8, -1)]  # weak ones, because many tags are rare

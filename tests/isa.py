@@ -2,9 +2,9 @@
 
     python tests/isa.py [PYTEST_OPTIONS...]
 
-MKL, oneDNN and PyTorch choose their code by the instructions a processor has, and the results
-differ in the last bits. Environment variables make them choose as on an older processor, so one
-machine can stand for several. ``make test-isa`` runs this; it exits with 1 if any test fails.
+MKL, oneDNN, fbgemm and PyTorch choose their code by the instructions a processor has, and the
+results differ in the last bits. Environment variables make them choose as on an older processor, so
+one machine can stand for several. ``make test-isa`` runs this; it exits with 1 if any test fails.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("nn", "kernels", "inference", "elmo", "formats")
 PRETRAINING = ("*loss*", "*muon*", "*objective*", "*softmax*")
 MKL, ONEDNN, ATEN = "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY"
+FBGEMM = "FBGEMM_ENABLE_INSTRUCTIONS"  # needs AVX2
 LEVELS = {
     "default": {MKL: "SSE4_2", ONEDNN: "SSE41", ATEN: "default"},
-    "avx2": {MKL: "AVX2", ONEDNN: "AVX2", ATEN: "avx2"},
-    "avx512": {MKL: "AVX512", ONEDNN: "AVX512_CORE", ATEN: "avx512"},
+    "avx2": {MKL: "AVX2", ONEDNN: "AVX2", ATEN: "avx2", FBGEMM: "AVX2"},
+    "avx512": {MKL: "AVX512", ONEDNN: "AVX512_CORE", ATEN: "avx512", FBGEMM: "AVX512"},
 }
 """From the oldest processor to the newest: what each library is limited to."""
 
@@ -54,7 +55,7 @@ def tests() -> list[str]:
 
 def run(setting: dict[str, str], options: list[str]) -> tuple[bool, str, str]:
     """Whether all tests passed, pytest's last line, and its whole output."""
-    inherited = {k: v for k, v in os.environ.items() if k not in (MKL, ONEDNN, ATEN)}
+    inherited = {k: v for k, v in os.environ.items() if k not in (MKL, ONEDNN, ATEN, FBGEMM)}
     # as many processes as there are cores for their threads
     processes = max(1, (os.cpu_count() or 1) // int(setting["OMP_NUM_THREADS"]))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", str(processes)]

@@ -21,6 +21,7 @@ LAYERS = [
     {"embed"},
     {"pretrain"},
     {"analysis"},
+    {"tasks"},
     {"cli"},
 ]
 """From the bottom up: a module imports from its own layer's package or from layers below."""

@@ -23,5 +23,6 @@ def arguments(tmp_path):
         "change": [text, text, "--words", "cat"],
         "probe pos": [tagged, tagged],
         "embed": [text, tmp_path / "vectors.h5"],
+        "train": ["ner", "--train", tagged, "--dev", tagged, "--out", tmp_path / "model"],
         "index": [text, "--out", tmp_path / "index"],
     }

@@ -62,6 +62,18 @@ def test_everything_else_stays(message):
         ("convert a b", "format must be native", "--to must be native"),
         ("perplexity a", "pass vocabulary= and device=", "pass vocabulary= and --device"),
         ("wsd train a", "weights= is missing", "--weight-file is missing"),
+        ("pretrain a --seed=-4", "training.seed must be 0", "--seed must be 0"),
+        (
+            "train ner --fine-tune --layers none",
+            "tuning.enabled=true needs ELMo; choose input.layers other than none",
+            "--fine-tune needs ELMo; choose --layers other than none",
+        ),
+        (
+            "evaluate a b",
+            'pass columns={"text": "1", "label": "2"}, or other columns=',
+            "pass --column text=1 --column label=2, or other --column",
+        ),
+        ("embed a b", 'pass columns={"text": "1"}', 'pass columns={"text": "1"}'),
         ("pretrain a --seed -4", "training.seed must be 0", "--seed must be 0"),
         ("pretrain a --set training.seed=-4", "training.seed must be 0", "training.seed must be 0"),
     ],

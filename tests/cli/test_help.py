@@ -78,7 +78,7 @@ def test_usage_shows_repeated_and_optional_arguments(cli):
 def test_commands_are_grouped(cli):
     shown = cli("--help").stdout
     panels = re.findall(r"─ ([A-Z][a-z ]+?) ─", shown)
-    assert panels == ["Options", "Start here", "Embed", "Understand", "Train", "Models"]
+    assert panels == ["Options", "Start here", "Embed", "Understand", "Tasks", "Pretrain", "Models"]
     for name in COMMANDS:
         assert f"│ {name.split()[0]} " in shown
 

@@ -49,6 +49,9 @@ FILES = {
     "my-examples.tsv": "".join(
         f"{'theatre' if 'new' in line else 'game'}\t{line}\n" for line in TEXT[:3]
     ),
+    "new-reviews.txt": "A lovely film with a great cast.\nThe plot is boring.\n",
+    "new-sentences.txt": "Angela Miller moved to Paris.\n",
+    "glove.txt": "film 0.1 0.2\ncast 0.3 -0.1\n",
 }
 CHINESE_FILES = {
     "corpus.txt": "第一行\n\n第三行\n",
@@ -58,11 +61,15 @@ CHINESE_FILES = {
     "old.txt": "\n".join(CHINESE_TEXT[:4] * 3),
     "new.txt": "\n".join(CHINESE_TEXT[1:] * 3),
     "my-examples.tsv": "名词\t他是北京大学的教授。\n名词\t她当了教授。\n动词\t他在学校教授数学。\n",
+    **{name: FILES[name] for name in ("new-reviews.txt", "new-sentences.txt", "glove.txt")},
 }
 WRITTEN = {
     "README.md": ["vectors.hdf5", "my-published-elmo/softmax.hdf5"],
+    "docs/classifier.md": ["my-sentiment/best/task.json", "found.jsonl"],
     "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
     "docs/migration.md": ["vectors.hdf5"],
+    "docs/tagger.md": ["my-ner/best/task.json", "my-pos/best/task.json"],
+    "docs/tasks.md": ["my-relations/best/task.json", "my-scorer/task.json"],
     "docs/train.md": ["my-run/best/model.safetensors", "small-copy/model.safetensors"],
     "docs/tutorial.md": ["surprise.html", "my-index/config.json"],
 }
@@ -84,7 +91,8 @@ def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch, page):
         archive.write(tiny_folder / "weights.hdf5", "model.hdf5")
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(tiny_folder / name, tmp_path)
-    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    for name in ("recipes", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     (tmp_path / "my-text").mkdir()
     for name, text in (CHINESE_FILES if chinese else FILES).items():
         (tmp_path / name).write_text(text, encoding="utf-8")

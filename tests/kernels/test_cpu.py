@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elmokit.formats.rounding import restored, rounded
 from elmokit.kernels import cpu, cpu_products
 from helpers.lstms import flat, make_context, make_stacks, make_starts, random_lstm, run
 from helpers.models import SENTENCES
@@ -25,6 +26,12 @@ def check(stacks, tokens, lengths, starts=None, skip=True, tolerance=2e-5):
     for a, b in zip(flat(found), flat(expected), strict=True):
         assert_close(a, b, tolerance)
     return expected
+
+
+def store_in_eight_bits(stacks):
+    """Round all weights as a model saved with dtype="int8" has them."""
+    for lstm in (lstm for stack in stacks for lstm in stack):
+        lstm.load_state_dict(restored(rounded(lstm.state_dict(), "int8")))
 
 
 def test_agrees_with_active_clips():
@@ -53,16 +60,19 @@ def test_step_by_step_lstm_does_not_depend_on_how_many_gates_it_computes_ahead(m
     clips=st.sampled_from(CLIPS),
     skip=st.booleans(),
     with_state=st.booleans(),
+    eight_bits=st.booleans(),
     padding=st.integers(0, 3),
     rows_ahead=st.sampled_from([1, 3, 7, 512]),
     seed=st.integers(0, 1000),
 )
 def test_any_batch_agrees(
-    lengths, directions, layers, width, cell_dim, no_projection, clips, skip, with_state, padding,
-    rows_ahead, seed,
+    lengths, directions, layers, width, cell_dim, no_projection, clips, skip, with_state,
+    eight_bits, padding, rows_ahead, seed,
 ):  # fmt: skip
     cell_dim = width if no_projection else cell_dim
     stacks = make_stacks(directions, layers, width, cell_dim, clips, seed=seed)
+    if eight_bits:
+        store_in_eight_bits(stacks)
     tokens = torch.randn(len(lengths), max(lengths, default=0) + padding, width)
     starts = make_starts(stacks, len(lengths)) if with_state else None
     before = cpu._ROWS_AHEAD
@@ -119,6 +129,47 @@ def test_old_weights_are_not_used_after_failed_packing(monkeypatch):
         with pytest.raises(MemoryError):
             products(lstm)
     check(stacks, tokens, lengths)
+
+
+needs_fbgemm = pytest.mark.skipif(
+    "fbgemm" not in torch.backends.quantized.supported_engines,
+    reason="PyTorch has no float16 products for this processor",
+)
+
+
+@needs_fbgemm
+@pytest.mark.parametrize(("width", "cell_dim"), [(7, 7), (16, 64), (33, 130)])
+@pytest.mark.parametrize("n", [1, 5, 40])
+def test_weights_stored_in_eight_bits_agree(width, cell_dim, n):
+    stacks = make_stacks(2, 2, width, cell_dim, (3.0, 3.0))
+    store_in_eight_bits(stacks)
+    with torch.no_grad():
+        stacks[0][0].state_weight[0] = 0  # a row without a scale of its own
+    assert all(products(lstm)._few_rows for stack in stacks for lstm in stack)
+    check(stacks, torch.randn(n, 9, width), torch.randint(1, 10, (n,)))
+
+
+@needs_fbgemm
+def test_float16_is_used_again_only_if_changed_weights_allow_it():
+    stacks = make_stacks(1, 1, 16, 64, (3.0, 3.0))
+    (lstm,) = stacks[0].requires_grad_(False)
+    tokens, lengths = torch.randn(2, 5, 16), torch.tensor([5, 3])
+    assert products(lstm)._few_rows is None
+    store_in_eight_bits(stacks)
+    assert products(lstm)._few_rows is not None
+    check(stacks, tokens, lengths)
+    lstm.projection[3, 5] += 1e-3
+    assert products(lstm)._few_rows is None
+    check(stacks, tokens, lengths)
+
+
+@needs_fbgemm
+def test_packing_leaves_the_quantized_engine_as_it_is():
+    stacks = make_stacks(1, 1, 16, 64, (3.0, 3.0))
+    store_in_eight_bits(stacks)
+    before = torch.backends.quantized.engine
+    assert products(stacks[0][0])._few_rows is not None
+    assert torch.backends.quantized.engine == before
 
 
 def test_copies_pack_their_own_weights():

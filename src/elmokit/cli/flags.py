@@ -1,9 +1,10 @@
 """Library errors name Python arguments; the command line prints them as its flags.
 
 ``pass resume=True to continue`` becomes ``pass --resume to continue``, ``batch_size=3`` becomes
-``--batch-size 3``, and ``dtype must be`` at the start becomes ``--dtype must be``. Only parameters
-of the command that ran are translated. Settings of a recipe become flags if the user typed the
-flag. What the user typed, such as a file named ``seed=3.txt``, stays as it is.
+``--batch-size 3``, ``columns={"tag": "3"}`` becomes ``--column tag=3``, and ``dtype must be`` at
+the start becomes ``--dtype must be``. Only parameters of the command that ran are translated.
+Settings of a recipe become flags if the user typed the flag. What the user typed, such as a file
+named ``seed=3.txt``, stays as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from elmokit.cli.help import walk
 
 _OTHER_NAMES = {
+    "columns": "--column",
     "format": "--to",
     "options": "--options-file",
     "overwrite": "--force",
@@ -24,13 +26,19 @@ _OTHER_NAMES = {
 """Arguments of the library whose flag has another name."""
 
 _SETTINGS = {
+    "input.at": "--elmo-at",
+    "input.layers": "--layers",
+    "input.vectors": "--vectors",
     "text.new_vocabulary": "--new-vocabulary",
     "text.tokenized": "--tokenized",
     "text.tokenizer": "--tokenizer",
     "text.vocabulary_size": "--vocabulary-size",
+    "training.batch_size": "--batch-size",
     "training.epochs": "--epochs",
+    "training.learning_rate": "--learning-rate",
     "training.minutes": "--minutes",
     "training.seed": "--seed",
+    "tuning.enabled": "--fine-tune",
 }
 """Settings of a recipe that have a flag."""
 
@@ -42,6 +50,8 @@ _ARGUMENT = re.compile(
     """,
     re.VERBOSE,
 )
+_COLUMNS = re.compile(r"(?<![\w.-])columns=\{([^{}]*)\}")
+_COLUMN = re.compile(r'"(\w+)": "(\w+)"')
 _SUBJECT = re.compile(r"([a-z]\w*)(?= must be )")
 
 
@@ -66,13 +76,19 @@ def in_flags(message: str, typed: Sequence[str]) -> str:
             return flag
         return f"{flag} {value.strip(chr(34) + chr(39))}"
 
+    def columns(match: re.Match[str]) -> str:
+        if "columns" not in flags:
+            return match.group()
+        return " ".join(f"{flags['columns']} {name}={n}" for name, n in _COLUMN.findall(match[1]))
+
+    message = _COLUMNS.sub(columns, message)
     message = _ARGUMENT.sub(argument, message)
     if subject := _SUBJECT.match(message):
         message = flags.get(subject[1], subject[1]) + message[subject.end() :]
     for setting, flag in _SETTINGS.items():
-        if flag in typed:
-            message = message.replace(f"{setting}=True", flag).replace(f"{setting}=", f"{flag} ")
-            message = message.replace(setting, flag)
+        if any(word.partition("=")[0] == flag for word in typed):
+            message = re.sub(rf"{re.escape(setting)}=[Tt]rue\b", flag, message)
+            message = message.replace(f"{setting}=", f"{flag} ").replace(setting, flag)
     for mark, text in hidden.items():
         message = message.replace(mark, text)
     return message

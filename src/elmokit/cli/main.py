@@ -15,6 +15,7 @@ from elmokit.cli.change import change
 from elmokit.cli.convert import convert
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
+from elmokit.cli.evaluate import evaluate
 from elmokit.cli.flags import in_flags
 from elmokit.cli.geometry import geometry
 from elmokit.cli.help import tidy
@@ -24,12 +25,14 @@ from elmokit.cli.neighbours import neighbours
 from elmokit.cli.output import set_quiet, show_notes
 from elmokit.cli.perplexity import perplexity
 from elmokit.cli.perplexity_by import perplexity_by
+from elmokit.cli.predict import predict
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.probe import probe
 from elmokit.cli.scatter import scatter
 from elmokit.cli.similarity import similarity
 from elmokit.cli.streams import STOPPED, StoppedError, fail, open_streams, unforeseen
 from elmokit.cli.surprisal import surprisal
+from elmokit.cli.train import train
 from elmokit.cli.wsd import wsd
 from elmokit.errors import ElmoKitError
 
@@ -46,7 +49,8 @@ PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Understand": [
         surprisal, scatter, index, neighbours, geometry, change, perplexity_by, probe, wsd,
     ],
-    "Train": [pretrain, perplexity],
+    "Tasks": [train, predict, evaluate],
+    "Pretrain": [pretrain, perplexity],
     "Models": [info, convert],
 }  # fmt: skip
 for panel, commands in PANELS.items():

@@ -108,7 +108,7 @@ class ModelOptions:
         choice(
             "int8",
             "bfloat16",
-            help="Run large models faster, nearly exact: int8 on a CPU, bfloat16 on a GPU.",
+            help="Run large models faster, less exactly: int8 on a CPU, bfloat16 on a GPU.",
         ),
     ] = None
 

@@ -48,10 +48,10 @@ def pos(
     that can only be memorised. Selectivity is the difference. A tenth of TRAIN is held out to
     decide when to stop.
     """
-    from elmokit.analysis.probes.conll import read_conll
     from elmokit.analysis.probes.probing import probe as run_probe
     from elmokit.analysis.probes.probing import sample
     from elmokit.analysis.reports.probes_report import probe_report
+    from elmokit.io.conll import read_conll
 
     known, asked = (
         sample(read_conll(path, column, word_column), max_sentences, seed) for path in (train, dev)

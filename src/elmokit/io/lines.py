@@ -85,26 +85,57 @@ def read_lines(path: str | Path, advance: Callable[[int], None] = lambda _: None
             compressed file these are compressed bytes, which add up to its size.
     """
     path = Path(path)
-    name = "standard input" if path == STANDARD_INPUT else str(path)
-    packed = _is_packed(path)
+    name, packed = shown_path(path), _is_packed(path)
     number = unreported = position = 0
+    with open_unpacked(path) as (raw, text):
+        for number, line in enumerate(iter(lambda: text.readline(_LINE_BYTES), b""), 1):
+            if len(line) == _LINE_BYTES:  # such as /dev/zero
+                raise InputError(
+                    f"line {number} of {name} is longer than {_LINE_BYTES >> 20} MiB; expected "
+                    "text, with shorter lines"
+                )
+            unreported += len(line)
+            yield _decode(line if number > 1 else line.removeprefix(_BOM), number, name)
+            if unreported >= _REPORT_BYTES:
+                if packed:
+                    unreported, position = raw.tell() - position, raw.tell()
+                advance(unreported)
+                unreported = 0
+        advance(raw.tell() - position if packed else unreported)
+
+
+def numbered_lines(
+    path: str | Path, advance: Callable[[int], None] = lambda _: None
+) -> Iterator[tuple[int, str]]:
+    """Read the lines of a file of data with their numbers from 1; see :func:`read_lines`.
+
+    A NUL character is an error: no format of lines has one, but binary files and UTF-16 do.
+    """
+    for number, line in enumerate(read_lines(path, advance), 1):
+        if "\0" in line:
+            raise InputError(
+                f"line {number} of {shown_path(path)} contains a NUL character; expected text in "
+                "UTF-8; convert text in UTF-16 with: iconv -f utf-16le -t utf-8"
+            )
+        yield number, line
+
+
+def shown_path(path: str | Path) -> str:
+    """A file as an error names it."""
+    return "standard input" if Path(path) == STANDARD_INPUT else str(path)
+
+
+@contextlib.contextmanager
+def open_unpacked(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a file, and raise an InputError for what goes wrong while it is read.
+
+    Returns:
+        The bytes as they are stored, whose position shows the progress, and the decompressed bytes.
+    """
+    name = shown_path(path)
     try:
         with _open(path) as raw:
-            text = _unpack(path, raw)
-            for number, line in enumerate(iter(lambda: text.readline(_LINE_BYTES), b""), 1):
-                if len(line) == _LINE_BYTES:  # such as /dev/zero
-                    raise InputError(
-                        f"line {number} of {name} is longer than {_LINE_BYTES >> 20} MiB; expected "
-                        "text, with shorter lines"
-                    )
-                unreported += len(line)
-                yield _decode(line if number > 1 else line.removeprefix(_BOM), number, name)
-                if unreported >= _REPORT_BYTES:
-                    if packed:
-                        unreported, position = raw.tell() - position, raw.tell()
-                    advance(unreported)
-                    unreported = 0
-            advance(raw.tell() - position if packed else unreported)
+            yield raw, _unpack(path, raw)
     except FileNotFoundError:
         raise InputError(
             f"there is no file {name}; check the path, or give - for standard input"
@@ -116,7 +147,7 @@ def read_lines(path: str | Path, advance: Callable[[int], None] = lambda _: None
         if not isinstance(error, damaged) and type(error).__name__ != "ZstdError":
             raise
         reason = getattr(error, "strerror", None) or str(error)
-        hint = "; is the file complete?" if packed else ""
+        hint = "; is the file complete?" if _is_packed(path) else ""
         raise InputError(f"cannot read {name}: {reason}{hint}") from error
 
 

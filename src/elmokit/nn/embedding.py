@@ -127,6 +127,16 @@ class ElmoEmbedding(nn.Module):
             outputs.append(self.dropout(torch.where(mask[..., None], mixed, 0)))
         return ElmoOutput(outputs, mask)
 
+    def layers(self, batch: Sequence[str | Sequence[str]]) -> tuple[Tensor, Tensor]:
+        """All layers (L + 1, B, T, D) of a batch without mixing, and the mask (B, T) of its tokens.
+
+        Gradients reach the biLM if it is trainable. The padding is not zero.
+        """
+        ids = self.ids(batch).to(self.bilm.device)
+        mask = ids[..., 0] > 0
+        with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
+            return self._layers(ids, mask.sum(-1))[:, :, 1:-1], mask
+
     def penalty(self) -> Tensor:
         """The L2 term of all mixes; add it to the task's loss."""
         return torch.stack([cast(ScalarMix, mix).penalty() for mix in self.mixes]).sum()

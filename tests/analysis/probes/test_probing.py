@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.analysis.probes.conll import TaggedWords
 from elmokit.analysis.probes.probing import control_tags, most_frequent, probe, sample
 from elmokit.errors import InputError
+from elmokit.io.conll import TaggedWords
 from helpers.pictures import n_colours
 from helpers.tagged import COLOURS, write_tagged
 

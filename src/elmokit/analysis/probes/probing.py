@@ -17,10 +17,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from elmokit.analysis.probes.conll import TaggedWords
 from elmokit.analysis.probes.linear import ProbeSettings, standardise, train_probe
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
+from elmokit.io.conll import TaggedWords
 from elmokit.io.progress import DelayedProgress
 
 _HELD_OUT = 10  # one sentence in ten decides when to stop

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from elmokit.errors import MissingExtraError
 from elmokit.io.atomic import new_file
 from elmokit.io.figures import COLOURS, save_figure
+from elmokit.io.progress import clock_time
 from elmokit.pretrain.run.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Reporter:
     def training(self, step: int, values: dict[str, Any], seconds_left: float | None) -> None:
         """Report some steps of training."""
         self._event("training", step, values)
-        left = "" if seconds_left is None else f", {_duration(seconds_left)} left"
+        left = "" if seconds_left is None else f", {clock_time(seconds_left)} left"
         loss = f"loss {values['loss']:.3f}, " if "loss" in values else ""
         skipped = f", {values['skipped']} steps skipped" if values["skipped"] else ""
         busy = f", GPU {values['gpu_busy']:.0%} busy" if "gpu_busy" in values else ""
@@ -136,9 +137,3 @@ def _draw(figure: Figure, train: list[dict[str, Any]], valid: list[dict[str, Any
         right.yaxis.set_major_formatter(lambda x, _: f"{x:,.0f}" if x >= 100 else f"{x:g}")
         right.yaxis.set_minor_locator(NullLocator())
     right.set_ylabel(label, color=COLOURS[1])
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(max(0.0, seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -7,18 +7,20 @@ such as those of CoNLL-2003. Read by hand, because packages for CoNLL-U refuse t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 
 from elmokit.errors import InputError, shown
-from elmokit.io.lines import find_files, read_lines
+from elmokit.io.lines import find_files, numbered_lines, shown_path
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """Columns of CoNLL-U, in order."""
 NO_TAG = "_"
 """Placeholder for a missing value."""
 
+_BEGINNING = 100  # sentences to choose a column by
 _NUMBER = re.compile(r"\d{1,9}$")
 # 1-2 is a multiword token, 1.1 an empty node
 _RANGE_OR_EMPTY = re.compile(r"\d+[-.]\d+$")
@@ -30,6 +32,22 @@ class TaggedWords:
 
     words: list[str]
     tags: list[str | None]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The first lines of a file, for choosing a column of tags."""
+
+    rows: list[list[str]]
+    """Cells of each line that has a word; some lines may have fewer."""
+    numbered: bool
+    """Whether lines start with the numbers of the words."""
+    word: int
+    """Column of the words, from 1."""
+
+
+ColumnChoice = Callable[[Columns], int | None]
+"""Returns the number of the column with the tags, from 1; None for a file without tags."""
 
 
 def read_conll(
@@ -44,7 +62,8 @@ def read_conll(
         word_column: Column with the words, from 1. The default is the second if lines start with
             numbers, and the first otherwise.
     """
-    sentences = [s for file in find_files([path]) for s in _read_file(file, column, word_column)]
+    files = find_files([path])
+    sentences = [s for file in files for s in read_conll_file(file, column, word_column)]
     if not sentences:
         raise InputError(f"no sentences found in {path}; expected a CoNLL file")
     if not any(tag for sentence in sentences for tag in sentence.tags):
@@ -52,15 +71,27 @@ def read_conll(
     return sentences
 
 
-def _read_file(path: Path, column: str, word_column: int | None) -> Iterator[TaggedWords]:
-    layout: _Layout | None = None
-    for block in _blocks(path):
-        if layout is None:
-            while block and block[0][1].startswith("#"):
-                del block[0]
-            if not block:
-                continue
-            layout = _Layout.of([line for _, line in block], column, word_column)
+def read_conll_file(
+    path: Path,
+    column: str | ColumnChoice,
+    word_column: int | None = None,
+    complete: bool = False,
+) -> Iterator[TaggedWords]:
+    """Yield the sentences of a file; see :func:`read_conll`.
+
+    Args:
+        path: The file.
+        column: Column with the tags, or a function that chooses it.
+        word_column: Column with the words.
+        complete: Whether a word without a tag is an error.
+    """
+    blocks, name = _blocks(path), shown_path(path)
+    beginning = list(islice(blocks, _BEGINNING))
+    if not beginning:
+        return
+    rows = [line for block in beginning for _, line in block]
+    layout = _Layout.of([line for _, line in beginning[0]], rows, column, word_column)
+    for block in chain(beginning, blocks):
         words: list[str] = []
         tags: list[str | None] = []
         for number, line in block:
@@ -69,26 +100,39 @@ def _read_file(path: Path, column: str, word_column: int | None) -> Iterator[Tag
             cells = layout.cells(line)
             if len(cells) < layout.needed:
                 raise InputError(
-                    f"line {number} of {path} has {len(cells)} columns; expected at least "
-                    f"{layout.needed}; choose others with column= and word_column="
+                    f"line {number} of {name} has {_columns(len(cells))}; expected at least "
+                    f"{layout.needed}; fix the line, or choose other columns"
                 )
-            tag = cells[layout.tag]
-            if not cells[layout.word]:
+            word = cells[layout.word]
+            tag = NO_TAG if layout.tag is None else cells[layout.tag]
+            if not word:
                 raise InputError(
-                    f"line {number} of {path} has an empty word; fix or remove the line"
+                    f"line {number} of {name} has an empty word; fix or remove the line"
                 )
-            words.append(cells[layout.word])
+            if complete and tag in ("", NO_TAG):
+                raise InputError(
+                    f"line {number} of {name} has no tag for {shown(word)}; write one in column "
+                    f"{(layout.tag or 0) + 1}, or choose another column"
+                )
+            words.append(word)
             tags.append(None if tag == NO_TAG else tag)
         if words:
             yield TaggedWords(words, tags)
 
 
+def _columns(n: int) -> str:
+    return "1 column" if n == 1 else f"{n} columns"
+
+
 def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """Groups of lines between blank lines, with line numbers."""
+    """Groups of lines between blank lines, with line numbers; no file begins with a comment."""
     block: list[tuple[int, str]] = []
-    for number, line in enumerate(read_lines(path), 1):
+    begun = False
+    for number, line in numbered_lines(path):
         if line.strip():
-            block.append((number, line))
+            begun = begun or not line.startswith("#")
+            if begun:
+                block.append((number, line))
         elif block:
             yield block
             block = []
@@ -105,27 +149,45 @@ class _Layout:
     n_columns: int
     word: int
     """Column of the word, from 0."""
-    tag: int
-    """Column of the tag, from 0."""
+    tag: int | None = None
+    """Column of the tag, from 0; None if there is none."""
 
     @classmethod
-    def of(cls, lines: Sequence[str], column: str, word_column: int | None) -> _Layout:
-        """Detect the layout from a file's first sentence, whose first line is not a comment."""
-        tabs = "\t" in lines[0]
-        rows = [line.split("\t") if tabs else line.split() for line in lines]
+    def of(
+        cls,
+        first: Sequence[str],
+        lines: Sequence[str],
+        column: str | ColumnChoice,
+        word_column: int | None,
+    ) -> _Layout:
+        """Detect the layout.
+
+        Args:
+            first: The first sentence, whose first line is not a comment.
+            lines: The first sentences.
+            column: Column with the tags.
+            word_column: Column with the words.
+        """
+        tabs = "\t" in first[0]
+        rows = [line.split("\t") if tabs else line.split() for line in first]
         cells = rows[0]
         numbered = len(cells) > 1 and _count_up([r[0] for r in rows if not r[0].startswith("#")])
+        word = word_column if word_column is not None else 2 if numbered else 1
+        layout = cls(tabs, numbered, len(cells), word - 1)
+        if not isinstance(column, str):
+            some = [layout.cells(line) for line in lines if not layout.skips(line)]
+            tag = column(Columns(some, numbered, word)) if some else None
+            return replace(layout, tag=None if tag is None else tag - 1)
         if column.lower() in CONLLU and not numbered:
             raise InputError(
                 f"{column} is a column of CoNLL-U, whose lines start with numbers, but the first "
-                f"line starts with {shown(cells[0])}; pass column= as a number from 1"
+                f"line starts with {shown(cells[0])}; give the number of the column, from 1"
             )
-        word = word_column if word_column is not None else 2 if numbered else 1
-        return cls(tabs, numbered, len(cells), word - 1, column_number(column) - 1)
+        return replace(layout, tag=column_number(column) - 1)
 
     @property
     def needed(self) -> int:
-        return max(self.word, self.tag) + 1
+        return max(self.word, self.tag or 0) + 1
 
     def cells(self, line: str) -> list[str]:
         return line.split("\t") if self.tabs else line.split()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from elmokit.analysis.probes.conll import TaggedWords, read_conll
 from elmokit.errors import InputError
+from elmokit.io.conll import TaggedWords, read_conll
 
 CONLLU = """# sent_id = 1
 # text = Don't go
@@ -55,7 +55,7 @@ def test_conll_without_numbers(tmp_path):
     first, second = read_conll(path, "4")
     assert first == TaggedWords(["EU", "rejects", "#"], ["B-ORG", "O", "O"])
     assert second == TaggedWords(["Peter"], ["B-PER"])
-    with pytest.raises(InputError, match="upos is a column of CoNLL-U.*pass column= as a number"):
+    with pytest.raises(InputError, match="upos is a column of CoNLL-U.*give the number"):
         read_conll(path)
 
 

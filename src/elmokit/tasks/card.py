@@ -1,0 +1,50 @@
+"""The card (README.md) of a saved task model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def card(values: dict[str, Any], name: str) -> str:
+    """Return a README for a saved task model.
+
+    Args:
+        values: The content of its task.json.
+        name: The name of its folder.
+    """
+    about, bilm, given = values["about"], values["bilm"], values["settings"]["input"]
+    rows = {
+        "task": values["task"],
+        "labels": ", ".join(values["labels"][:40]) + (" …" if len(values["labels"]) > 40 else ""),
+        "biLM": f"{bilm.get('name', 'in the folder bilm')} (SHA-256 `{bilm['sha256'][:16]}…`)",
+        "static vectors": given["vectors"],
+        "ELMo": f"layers {given['layers']}, at {given['at']}",
+        "fine-tuned biLM": "yes" if values["settings"]["tuning"]["enabled"] else "no",
+        "seed": values["settings"]["training"]["seed"],
+        "versions": f"ElmoKit {about['elmokit']}, PyTorch {about['torch']}",
+    }
+    if "dev" in about:
+        dev = about["dev"]
+        rows["training examples"] = f"{about['train']:,}"
+        rows["score on the dev examples"] = (
+            f"{dev['measure']} {dev['value']:.2f} ({dev['n']:,} examples, epoch {about['epoch']})"
+        )
+    for place, (*shares, gamma) in about.get("mixes", {}).items():
+        shown = ", ".join(f"{share:.3f}" for share in shares)
+        rows[f"layer weights at {place}"] = f"{shown}; γ = {gamma:.3f}"
+    table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
+    return f"""# {name}
+
+A task model trained with ElmoKit.
+
+| | |
+|---|---|
+{table}
+
+```text
+elmokit predict {name} input.txt
+elmokit evaluate {name} test-file
+```
+
+Describe here the data the model was trained on, its licence, and its limits.
+"""

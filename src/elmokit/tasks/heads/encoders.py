@@ -1,0 +1,144 @@
+"""Encoders of task models: a bidirectional LSTM over tokens, a CNN over characters."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from elmokit.tasks.heads.masked import masked_max
+
+
+class LockedDropout(nn.Module):
+    """Variational dropout: the same dimensions are zero at all tokens of a sentence.
+
+    Args:
+        share: Share of dimensions set to zero in training.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        if not self.training or not self.share:
+            return x
+        return x * F.dropout(torch.ones_like(x[:, :1]), self.share)
+
+    def extra_repr(self) -> str:
+        """The share, for ``print(module)``."""
+        return f"share={self.share}"
+
+
+class BiLSTMEncoder(nn.Module):
+    """A stack of bidirectional LSTMs with locked dropout between its layers.
+
+    Args:
+        input_dim: Width of the input.
+        hidden_dim: Width H of each direction.
+        n_layers: The number of layers.
+        dropout: Share of dimensions dropped between layers; the input and the output are kept.
+    """
+
+    def __init__(
+        self, input_dim: int, hidden_dim: int, n_layers: int = 1, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.output_dim = 2 * hidden_dim
+        self.layers = nn.ModuleList(
+            nn.LSTM(width, hidden_dim, batch_first=True, bidirectional=True)
+            for width in [input_dim] + [2 * hidden_dim] * (n_layers - 1)
+        )
+        self.dropout = LockedDropout(dropout)
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw input weights Glorot-uniform and state weights orthogonal; forget biases are 1."""
+        for name, parameter in self.named_parameters():
+            if parameter.is_meta:  # the weights will be loaded
+                continue
+            if "bias" in name:
+                nn.init.zeros_(parameter)
+                if "bias_ih" in name:
+                    parameter.chunk(4)[1].fill_(1)  # the gates are i, f, g, o
+                continue
+            initialise = nn.init.xavier_uniform_ if "weight_ih" in name else nn.init.orthogonal_
+            for gate in parameter.chunk(4):
+                initialise(gate)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """States (B, T, 2H), forward half first, zero in the padding.
+
+        Args:
+            x: Inputs (B, T, input_dim).
+            mask: True (B, T) at tokens, which are at the start of each row. Rows can be empty.
+        """
+        if not mask.numel():
+            return x.new_zeros(*mask.shape, self.output_dim)
+        # Packing needs lengths on the CPU, at least 1: an empty row reads one token of padding,
+        # and its state is zeroed below.
+        lengths = mask.sum(1).clamp(min=1).cpu()
+        for k, layer in enumerate(self.layers):
+            x = self.dropout(x) if k else x
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            x, _ = pad_packed_sequence(layer(packed)[0], True, total_length=mask.shape[1])
+        return x.masked_fill(~mask[..., None], 0)
+
+
+class CharCNN(nn.Module):
+    """Character features of a word: one convolution and its maximum (Ma and Hovy, 2016).
+
+    The filters read every window that contains a character of the word, also those that reach
+    over its edges.
+
+    Args:
+        n_characters: Ids are 1 … n_characters; 0 is padding.
+        character_dim: Width of a character vector; 30 in the paper.
+        filters: F, the number of filters; 30 in the paper.
+        width: Characters that a filter reads; 3 in the paper.
+        dropout: Share of the values of character vectors dropped in training.
+    """
+
+    def __init__(
+        self,
+        n_characters: int,
+        character_dim: int = 30,
+        filters: int = 30,
+        width: int = 3,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.width, self.output_dim = width, filters
+        self.embedding = nn.Embedding(n_characters + 1, character_dim, padding_idx=0)
+        self.convolution = nn.Linear(character_dim * width, filters)
+        self.dropout = nn.Dropout(dropout)
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw new weights as in the paper."""
+        weight = self.embedding.weight
+        bound = math.sqrt(3 / weight.shape[1])
+        nn.init.uniform_(weight, -bound, bound)
+        weight[0] = 0
+        nn.init.xavier_uniform_(self.convolution.weight)
+        nn.init.zeros_(self.convolution.bias)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Features (B, T, F) of words; zero for words without characters.
+
+        Args:
+            ids: Character ids (B, T, C).
+        """
+        shape, reach = ids.shape[:2], self.width - 1
+        ids = F.pad(ids.flatten(0, 1), (reach, reach))  # (B · T, C + 2 · reach)
+        characters = self.dropout(self.embedding(ids))
+        windows = characters.unfold(1, self.width, 1).flatten(2)  # (B · T, positions, dim · width)
+        real = (ids != 0).unfold(1, self.width, 1).any(2)  # (B · T, positions)
+        # maximum before tanh: the same result with fewer evaluations
+        return masked_max(self.convolution(windows), real).tanh().view(*shape, self.output_dim)

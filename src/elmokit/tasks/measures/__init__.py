@@ -1,0 +1,1 @@
+"""Measures of tasks: scores from gold and predicted values."""

@@ -1,0 +1,13 @@
+"""The tasks by name, without importing them: the command line lists them quickly."""
+
+from __future__ import annotations
+
+TASKS = {
+    "classify": ("elmokit.tasks.classification", "TextClassifier"),
+    "sentiment": ("elmokit.tasks.classification", "TextClassifier"),
+    "ner": ("elmokit.tasks.ner", "NerTagger"),
+    "pos": ("elmokit.tasks.pos", "PosTagger"),
+    "relation": ("elmokit.tasks.relation", "RelationClassifier"),
+    "similarity": ("elmokit.tasks.pair_similarity", "SimilarityScorer"),
+}
+"""Module and class of each task. sentiment is another name for classify."""

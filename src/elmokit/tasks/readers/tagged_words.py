@@ -1,0 +1,91 @@
+"""Sentences with a tag for each word, from CoNLL files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from elmokit.arguments import file_path, wrong
+from elmokit.errors import InputError, shown
+from elmokit.io.conll import CONLLU, Columns, column_number, read_conll_file
+from elmokit.io.lines import find_files, shown_path
+from elmokit.tasks.readers.examples import TaggedExample
+
+_ENTITY_TAG = re.compile(r"(?:O|[BIMELSU]-.+)$")  # IOB, BIOES, BILOU and BMES
+_MOST = 0.9  # of a column; the others are mistakes, which deserve an error of their own
+
+
+def read_tagged_examples(
+    path: str | Path,
+    columns: Mapping[str, str] | None = None,
+    *,
+    labelled: bool = True,
+    upos: bool = False,
+) -> list[TaggedExample]:
+    """Read the sentences of a CoNLL file, or of all files in a folder.
+
+    Args:
+        path: One word per line, with columns separated by tabs or spaces, and a blank line between
+            sentences.
+        columns: Where words and tags are, such as ``{"word": "1", "tag": "4"}``: numbers from 1, or
+            names of CoNLL-U. Without, words are in the second column if lines start with numbers,
+            and in the first otherwise. Tags are in the last column with tags such as B-PER and O,
+            or else in the last column.
+        labelled: Whether each word needs a tag.
+        upos: Whether the tags of CoNLL-U are those of its column upos.
+    """
+    path = file_path(path, "path")
+    word, tag = _checked(columns)
+    column = partial(_choose, shown_path(path), labelled, upos) if tag is None else tag
+    examples = []
+    for file in find_files([path]):
+        for sentence in read_conll_file(file, column, word, complete=labelled):
+            tags = [tag for tag in sentence.tags if tag]
+            complete = len(tags) == len(sentence.words)
+            examples.append(TaggedExample(sentence.words, tags if complete else None))
+    if not examples:
+        raise InputError(
+            f"no sentences found in {shown_path(path)}; expected one word per line, with its tag"
+        )
+    return examples
+
+
+def _checked(columns: Any) -> tuple[int | None, str | None]:
+    """The column of the words and that of the tags."""
+    if columns is None:
+        return None, None
+    if not isinstance(columns, Mapping):
+        raise wrong("columns", 'a dictionary, such as {"word": "1", "tag": "4"}', columns)
+    for name in columns:
+        if name not in ("word", "tag"):
+            raise InputError(
+                f"columns= contains {shown(name)}; expected only the names word and tag"
+            )
+    places = {name: str(place).strip() for name, place in columns.items()}
+    word = column_number(places["word"]) if "word" in places else None
+    if "tag" in places:
+        column_number(places["tag"])  # an error before any file is read
+    return word, places.get("tag")
+
+
+def _choose(name: str, labelled: bool, upos: bool, columns: Columns) -> int | None:
+    """Return the column of the tags, from 1."""
+    first = columns.rows[0]
+    is_conllu = columns.numbered and len(first) >= len(CONLLU)
+    if upos and is_conllu:
+        return CONLLU.index("upos") + 1
+    if not upos:
+        for column in range(len(first), columns.word, -1):
+            cells = [row[column - 1] for row in columns.rows if len(row) >= column]
+            fitting = sum(_ENTITY_TAG.match(cell) is not None for cell in cells)
+            if fitting >= _MOST * len(columns.rows):
+                return column
+    if not is_conllu and len(first) > columns.word:
+        return len(first)
+    if not labelled:
+        return None
+    what = "is CoNLL-U, and no column has tags such as B-PER" if is_conllu else "has words only"
+    raise InputError(f'{name} {what}; choose a column of tags with columns={{"tag": "3"}}')

@@ -1,0 +1,157 @@
+"""Relation classification: how two marked entities of a sentence are related."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmokit.errors import InputError
+from elmokit.settings import check_rules, check_types
+from elmokit.tasks.classification import Label
+from elmokit.tasks.heads.encoders import BiLSTMEncoder
+from elmokit.tasks.heads.entity_attention import EntityAttention
+from elmokit.tasks.measures.relation_scores import relation_scores
+from elmokit.tasks.measures.scores import Scores
+from elmokit.tasks.readers.examples import RelationExample
+from elmokit.tasks.readers.relations import (
+    parse_marked,
+    read_relation_examples,
+    relation_words,
+)
+from elmokit.tasks.task import Task
+from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.word_input import Sentences, WordBatch
+
+
+@dataclass(frozen=True)
+class RelationSettings:
+    """The network of a relation classifier."""
+
+    hidden_dim: int = 200
+    """Cells of each direction of its LSTM, and width of its other layers."""
+    dropout: float = 0.5
+    """Dropout inside the network."""
+
+    def __post_init__(self) -> None:
+        check_types("model", self)
+        check_rules(
+            "model",
+            [
+                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
+                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
+            ],
+            self,
+        )
+
+
+class RelationHead(nn.Module):
+    """A biLSTM, and attention to the two entities.
+
+    Args:
+        input_dim: Width X of the input.
+        output_dim: Width of what joins the LSTM's output; 0 for nothing.
+        n_labels: K.
+        settings: Sizes.
+    """
+
+    def __init__(
+        self, input_dim: int, output_dim: int, n_labels: int, settings: RelationSettings
+    ) -> None:
+        super().__init__()
+        width = settings.hidden_dim
+        # which entity a word belongs to: neither, the first, the second
+        self.marks = nn.Embedding(3, 10)
+        self.encoder = BiLSTMEncoder(input_dim + 10, width)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.attention = EntityAttention(2 * width + output_dim, width, n_labels, settings.dropout)
+
+    def forward(
+        self, x: Tensor, mask: Tensor, after: Tensor | None, first: Tensor, second: Tensor
+    ) -> Tensor:
+        """Scores (B, K) of an input (B, T, X) with entities (B, T), True at their words."""
+        marks = self.marks(first.long() + 2 * (second & ~first).long())
+        states = self.dropout(self.encoder(torch.cat([x, marks], -1), mask))
+        if after is not None:
+            states = torch.cat([states, after], -1)
+        scores: Tensor = self.attention(states, mask, first, second)
+        return scores
+
+
+class RelationClassifier(Task[RelationExample, Label]):
+    """The relation between two entities that are marked as <e1>…</e1> and <e2>…</e2>.
+
+    Examples:
+        >>> from elmokit.tasks import RelationClassifier
+        >>> relations = RelationClassifier.load("my-relations")                # doctest: +SKIP
+        >>> relations("The <e1>fire</e1> was caused by a <e2>spark</e2>.").label  # doctest: +SKIP
+        'Cause-Effect(e2,e1)'
+    """
+
+    name = "relation"
+    example = RelationExample
+    defaults = TaskSettings(RelationSettings(), InputSettings(), training=TaskTraining(epochs=20))
+
+    @classmethod
+    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[RelationExample]:
+        """Read sentences with marked entities and labels; see docs/task-data.md."""
+        return read_relation_examples(path, columns)
+
+    @classmethod
+    def labels_of(cls, examples: Sequence[RelationExample]) -> list[str]:
+        """Return the labels in alphabetical order."""
+        labels = sorted({example.label for example in examples if example.label is not None})
+        if len(labels) < 2:
+            raise InputError("the training examples have fewer than two labels")
+        return labels
+
+    def parse(self, given: Any) -> RelationExample:
+        """Return the example of a text with marked entities."""
+        return given if isinstance(given, RelationExample) else parse_marked(given)
+
+    def texts(self, example: RelationExample) -> list[Sentences]:
+        """Return the words of the sentence."""
+        return [[relation_words(example, self.elmo.tokenizer)[0]]]
+
+    def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
+        return RelationHead(input_dim, output_dim, len(self.labels), self.settings.model)
+
+    def forward(self, batch: WordBatch, examples: Sequence[RelationExample]) -> Tensor:
+        """Scores (B, labels)."""
+        first, second = torch.zeros((2, *batch.mask.shape), dtype=torch.bool)
+        for row, example in enumerate(examples):
+            _, (a, b), (c, d) = relation_words(example, self.elmo.tokenizer)
+            first[row, a:b] = True
+            second[row, c:d] = True
+        x, after = self.input(batch)
+        places = (first.to(x.device), second.to(x.device))
+        scores: Tensor = self.head(x, batch.mask, after, *places)
+        return scores
+
+    def loss(self, output: Tensor, examples: Sequence[RelationExample]) -> Tensor:
+        """Cross entropy."""
+        number = {label: i for i, label in enumerate(self.labels)}
+        gold = [number[str(example.label)] for example in examples]
+        return F.cross_entropy(output, torch.tensor(gold, device=output.device))
+
+    def decode(self, output: Tensor, examples: Sequence[RelationExample]) -> list[Label]:
+        """Return the label with the highest score, and the probabilities of all."""
+        return Label.best(self.labels, output)
+
+    def score(self, examples: Sequence[RelationExample], predictions: Sequence[Label]) -> Scores:
+        """Macro F1 of the relations, direction counted, without Other."""
+        gold = [str(example.label) for example in examples]
+        return relation_scores(gold, [found.label for found in predictions])
+
+    def show(self, prediction: Label) -> str:
+        """Return the label and its probability."""
+        return prediction.shown
+
+    def record(self, prediction: Label) -> dict[str, Any]:
+        """Return the label and all probabilities."""
+        return prediction.record

@@ -1,0 +1,203 @@
+"""The files of a saved task model.
+
+task.json      name of the task, settings, labels, which biLM, what the card says
+head.safetensors   weights of the input layer and the head; static vectors in float16
+vectors.txt    words of the static vectors, one per line; only with a file of vectors
+bilm/          the biLM, unless it is a bundled one, which task.json names with its checksum
+README.md      the card
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from elmokit._version import __version__
+from elmokit.elmo import Elmo
+from elmokit.errors import FormatError, ModelNotFoundError, shown
+from elmokit.formats import bundled_models, find_model, native
+from elmokit.io.atomic import new_folder
+from elmokit.tasks.card import card
+
+if TYPE_CHECKING:
+    from elmokit.tasks.task import Task
+
+FORMAT_VERSION = 1
+FILES = {"task.json", "head.safetensors", "vectors.txt", "bilm", "README.md"}
+"""Every file of a saved model."""
+_STATIC = "static"
+
+
+@dataclass
+class SavedTask:
+    """A saved model as it is on disk."""
+
+    folder: Path
+    task: str
+    settings: dict[str, Any]
+    labels: list[str]
+    bilm: dict[str, str]
+    """name, tokenizer and sha256 of a bundled biLM, or folder and sha256."""
+    tensors: dict[str, Tensor]
+    static: tuple[list[str], npt.NDArray[np.floating]] | None = None
+    """Words and vectors from a file of static vectors."""
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def task_folder(path: Path) -> Path:
+    """Return the folder of a saved model: the given one, or the best model of a training."""
+    for folder in (path, path / "best"):
+        if (folder / "task.json").is_file():
+            return folder
+    if (path / "training.json").is_file():
+        raise ModelNotFoundError(
+            f"{path} is a training without a model so far; its first epoch writes {path}/best"
+        )
+    raise ModelNotFoundError(
+        f"{path} is not a task model: it has no task.json; give a folder that elmokit train wrote"
+    )
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Read task.json of a saved model, or of the best model of a training."""
+    file = task_folder(path) / "task.json"
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        version = values["format_version"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FormatError(f"{file} is not a task model's JSON ({error}); copy it again") from error
+    if version != FORMAT_VERSION:
+        raise FormatError(
+            f"{file} has format_version {shown(version)}, but ElmoKit {__version__} reads version "
+            f"{FORMAT_VERSION}; update ElmoKit"
+        )
+    return dict(values)
+
+
+def read(path: Path, name: str) -> SavedTask:
+    """Read a saved model of the task ``name``."""
+    folder, values = task_folder(path), read_header(path)
+    if values.get("task") != name:
+        raise FormatError(
+            f"{folder} is a model for {shown(values.get('task'))}, not for {name}; load it with "
+            "elmokit.tasks.load"
+        )
+    try:
+        tensors = load_file(folder / "head.safetensors")
+        static = None
+        if _STATIC in tensors:
+            lines = (folder / "vectors.txt").read_text(encoding="utf-8").split("\n")[:-1]
+            vectors = tensors.pop(_STATIC).float().numpy()
+            if len(lines) != len(vectors):
+                raise ValueError(f"vectors.txt has {len(lines)} words for {len(vectors)} vectors")
+            static = (lines, vectors)
+        return SavedTask(
+            folder,
+            name,
+            values["settings"],
+            [str(label) for label in values["labels"]],
+            dict(values["bilm"]),
+            tensors,
+            static,
+            dict(values["about"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise FormatError(
+            f"{folder} is not a complete task model ({error}); copy it again"
+        ) from error
+
+
+def load_bilm(saved: SavedTask, device: torch.device) -> Elmo:
+    """Load the biLM of a saved model, and check that it is the one it was trained with."""
+    named = "name" in saved.bilm
+    model = saved.bilm["name"] if named else str(saved.folder / "bilm")
+    elmo = Elmo.load(find_model(model), tokenizer=saved.bilm.get("tokenizer"), device=device)
+    if not is_its_bilm(saved, elmo):
+        raise FormatError(
+            f"{saved.folder} was trained with another version of the biLM {model}; train it again, "
+            "or install the version of ElmoKit it was made with"
+            f" ({saved.about.get('elmokit', 'unknown')})"
+        )
+    return elmo
+
+
+def is_its_bilm(saved: SavedTask, elmo: Elmo) -> bool:
+    """Whether a saved model was trained with this biLM."""
+    return elmo.checkpoint().checksum() == saved.bilm.get("sha256")
+
+
+def fill(network: nn.Module, saved: SavedTask) -> None:
+    """Give a network the weights of a saved model."""
+    try:
+        network.load_state_dict(saved.tensors)
+    except RuntimeError as error:
+        raise FormatError(
+            f"{saved.folder}/head.safetensors does not fit its task.json; copy both again"
+        ) from error
+
+
+def write(task: Task[Any, Any], folder: Path, overwrite: bool) -> None:
+    """Write a task model into a folder."""
+    checksum = task.elmo.checkpoint().checksum()
+    name = _bundled_name(task.elmo, checksum)
+    about = {"elmokit": __version__, "torch": torch.__version__, **task.about}
+    values = {
+        "format_version": FORMAT_VERSION,
+        "task": task.name,
+        "settings": task.settings.to_dict(),
+        "labels": task.labels,
+        "bilm": _bilm(task.elmo, name) | {"sha256": checksum},
+        "about": about,
+    }
+    tensors = {k: v.detach().cpu().contiguous() for k, v in task.network.state_dict().items()}
+    static = task.input.static
+    with new_folder(folder, overwrite, FILES) as new:
+        if static is not None:
+            tensors[_STATIC] = static.known().half().cpu()
+            text = "".join(word + "\n" for word in static.words)
+            (new / "vectors.txt").write_bytes(text.encode("utf-8"))
+        (new / "task.json").write_text(
+            json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        save_file(tensors, new / "head.safetensors", metadata={"format": "pt"})
+        if name is None:
+            native.write(task.elmo.checkpoint(), new / "bilm")
+        (new / "README.md").write_text(card(values, _shown_name(folder)), encoding="utf-8")
+
+
+def _shown_name(folder: Path) -> str:
+    """The name of a model: that of its folder, or of the training whose best model it is."""
+    folder = folder.absolute()
+    return folder.parent.name if folder.name == "best" else folder.name
+
+
+def _bilm(elmo: Elmo, name: str | None) -> dict[str, str]:
+    """Which biLM to load again; a bundled one may have been used with another tokenizer."""
+    if name is None:
+        return {"folder": "bilm"}
+    tokenizer = elmo.checkpoint().config.tokenizer
+    return {"name": name} | ({} if tokenizer is None else {"tokenizer": tokenizer})
+
+
+def _bundled_name(elmo: Elmo, checksum: str) -> str | None:
+    """Return the name of the bundled model that a biLM is, if it is one."""
+    for name in bundled_models():
+        if elmo.source == str(find_model(name)):
+            # tuned weights differ from the files they came from
+            return name if checksum == _bundled_checksum(name) else None
+    return None
+
+
+@cache  # a training saves its model after every epoch that is the best so far
+def _bundled_checksum(name: str) -> str:
+    return Elmo.load(name, device="cpu").checkpoint().checksum()

@@ -1,0 +1,186 @@
+"""Sequence tagging: a tag for every word, by a biLSTM and a CRF. Entities and parts of speech."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmokit.settings import check_rules, check_types
+from elmokit.tasks.heads.crf import CRF, allowed_transitions
+from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
+from elmokit.tasks.readers.examples import TaggedExample
+from elmokit.tasks.task import Task
+from elmokit.tasks.word_input import Sentences, WordBatch
+from elmokit.text.tokenizers import tokenize_one
+
+_BYTES, _PADDING = 256, 0
+
+
+@dataclass(frozen=True)
+class TaggerSettings:
+    """The network of a tagger."""
+
+    hidden_dim: int = 200
+    """Cells of each direction of its LSTM."""
+    n_layers: int = 1
+    """Layers of its LSTM."""
+    dropout: float = 0.5
+    """Dropout inside the network."""
+    character_filters: int = 30
+    """Filters of its own character CNN; 0 for none."""
+
+    def __post_init__(self) -> None:
+        check_types("model", self)
+        check_rules(
+            "model",
+            [
+                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
+                (1 <= self.n_layers <= 100, "n_layers", "from 1 to 100"),
+                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
+                (0 <= self.character_filters <= 1 << 16, "character_filters", "0 or more"),
+            ],
+            self,
+        )
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Words and the tags that a tagger gave them."""
+
+    words: list[str]
+    tags: list[str]
+
+
+class TaggerHead(nn.Module):
+    """Characters, biLSTM, linear layer, and a CRF over the tags if they have an order.
+
+    Args:
+        input_dim: Width X of the input.
+        output_dim: Width of what joins the LSTM's output; 0 for nothing.
+        labels: The tags, K of them.
+        settings: Sizes.
+        scheme: Scheme of tags for the CRF, as in :func:`allowed_transitions`; None for no CRF.
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        labels: Sequence[str],
+        settings: TaggerSettings,
+        scheme: str | None,
+    ) -> None:
+        super().__init__()
+        filters = settings.character_filters
+        self.characters = CharCNN(_BYTES, filters=filters) if filters else None
+        self.encoder = BiLSTMEncoder(
+            input_dim + filters, settings.hidden_dim, settings.n_layers, settings.dropout
+        )
+        self.dropout = nn.Dropout(settings.dropout)
+        self.linear = nn.Linear(2 * settings.hidden_dim + output_dim, len(labels))
+        self.crf = None
+        if scheme is not None:
+            self.crf = CRF(len(labels), allowed_transitions(labels, scheme))
+
+    def forward(
+        self, x: Tensor, mask: Tensor, after: Tensor | None, characters: Tensor | None
+    ) -> Tensor:
+        """Scores (B, T, K) of an input (B, T, X) with characters (B, T, C)."""
+        if self.characters is not None and characters is not None:
+            x = torch.cat([x, self.dropout(self.characters(characters))], -1)
+        states = self.dropout(self.encoder(x, mask))
+        if after is not None:
+            states = torch.cat([states, after], -1)
+        scores: Tensor = self.linear(states)
+        return scores
+
+
+class Tagger(Task[TaggedExample, Tagged]):
+    """What both kinds of taggers share."""
+
+    example = TaggedExample
+    scheme: str | None = None
+    """Scheme of tags whose order a CRF learns; None predicts every tag alone."""
+
+    def parse(self, given: Any) -> TaggedExample:
+        """Return the example of a sentence: a string, or a list of tokens."""
+        if isinstance(given, TaggedExample):
+            return given
+        return TaggedExample(tokenize_one(self.elmo.tokenizer, given), None)
+
+    def texts(self, example: TaggedExample) -> list[Sentences]:
+        """Return the sentence."""
+        return [[example.words]]
+
+    def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
+        return TaggerHead(input_dim, output_dim, self.labels, self.settings.model, self.scheme)
+
+    def forward(self, batch: WordBatch, examples: Sequence[TaggedExample]) -> tuple[Tensor, Tensor]:
+        """Scores (B, T, K) and the mask (B, T)."""
+        x, after = self.input(batch)
+        characters = None
+        if self.settings.model.character_filters:
+            characters = character_ids(batch.words, batch.mask.shape[1]).to(x.device)
+        return self.head(x, batch.mask, after, characters), batch.mask
+
+    def loss(self, output: tuple[Tensor, Tensor], examples: Sequence[TaggedExample]) -> Tensor:
+        """Mean negative log likelihood of a sentence's tags, or cross entropy of a tag."""
+        scores, mask = output
+        gold = self._gold(examples, mask)
+        crf = cast(TaggerHead, self.head).crf
+        if crf is not None:
+            losses: Tensor = crf(scores, gold.clamp(min=0), mask)
+            return losses.mean()
+        return F.cross_entropy(scores[mask], gold[mask], ignore_index=-1)
+
+    def decode(
+        self, output: tuple[Tensor, Tensor], examples: Sequence[TaggedExample]
+    ) -> list[Tagged]:
+        """Return the best sequence of tags of each sentence."""
+        scores, mask = output
+        crf = cast(TaggerHead, self.head).crf
+        best = crf.decode(scores, mask) if crf is not None else scores.argmax(-1)
+        rows = best.cpu().tolist()
+        return [
+            Tagged(example.words, [self.labels[i] for i in row[: len(example.words)]])
+            for example, row in zip(examples, rows, strict=True)
+        ]
+
+    def show(self, prediction: Tagged) -> str:
+        """Return words and tags, as word/TAG."""
+        pairs = zip(prediction.words, prediction.tags, strict=True)
+        return " ".join(f"{word}/{tag}" for word, tag in pairs)
+
+    def record(self, prediction: Tagged) -> dict[str, Any]:
+        """Return words and tags."""
+        return {"words": prediction.words, "tags": prediction.tags}
+
+    def to_conll(self, prediction: Tagged) -> str:
+        """Return a sentence in CoNLL form: a word, a tab and its tag per line."""
+        pairs = zip(prediction.words, prediction.tags, strict=True)
+        return "".join(f"{word}\t{tag}\n" for word, tag in pairs)
+
+    def _gold(self, examples: Sequence[TaggedExample], mask: Tensor) -> Tensor:
+        """Numbers (B, T) of the right tags; -1 for one that the training examples do not have."""
+        number = {label: i for i, label in enumerate(self.labels)}
+        gold = torch.full(mask.shape, -1)
+        for row, example in zip(gold, examples, strict=True):
+            tags = example.tags or []
+            row[: len(tags)] = torch.tensor([number.get(tag, -1) for tag in tags])
+        return gold.to(mask.device)
+
+
+def character_ids(words: Sequence[Sequence[str]], longest: int, most: int = 30) -> Tensor:
+    """Return the bytes (B, T, C) of words, shifted by one; 0 is padding."""
+    encoded = [[word.encode("utf-8", "replace")[:most] for word in row] for row in words]
+    columns = max((len(b) for row in encoded for b in row), default=1)
+    ids = torch.full((len(words), longest, max(1, columns)), _PADDING)
+    for i, row in enumerate(encoded):
+        for j, data in enumerate(row):
+            ids[i, j, : len(data)] = torch.tensor([b + 1 for b in data])
+    return ids

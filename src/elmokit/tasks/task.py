@@ -1,0 +1,289 @@
+"""What all tasks share: training, predicting, evaluating, saving and loading."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.arguments import each, file_path, flag, instance, whole_number
+from elmokit.devices import choose_device
+from elmokit.elmo import Elmo
+from elmokit.errors import InputError
+from elmokit.nn.embedding import ElmoEmbedding
+from elmokit.tasks import saved
+from elmokit.tasks.frozen_layers import FrozenLayers
+from elmokit.tasks.measures.scores import Scores
+from elmokit.tasks.static_vectors import read_static_vectors
+from elmokit.tasks.task_settings import TaskSettings
+from elmokit.tasks.task_trainer import TaskRun, train_task
+from elmokit.tasks.word_batches import Batcher, by_length
+from elmokit.tasks.word_input import Sentences, StaticTable, WordBatch, WordInput
+
+Example = TypeVar("Example")
+Prediction = TypeVar("Prediction")
+Self = TypeVar("Self", bound="Task[Any, Any]")
+
+_PREDICTED_AT_ONCE = 64  # examples
+
+
+class Prepared(NamedTuple):
+    """An example with its texts, which are split into words once."""
+
+    example: Any
+    texts: list[Sentences]
+    length: int
+    """Number of words."""
+
+
+class Task(ABC, Generic[Example, Prediction]):
+    """A task model: the input layer, a head, and labels. A subclass says what its head computes.
+
+    Args:
+        settings: All settings.
+        labels: What the head can predict; empty if it predicts numbers.
+        elmo: The biLM.
+        static: Static vectors from a file, if the settings name one.
+    """
+
+    name: ClassVar[str]
+    """Name on the command line and in saved models."""
+    example: ClassVar[type[Any]]
+    """Class of its examples; their last field is the answer."""
+    defaults: ClassVar[TaskSettings[Any]]
+    """Settings unless others are given."""
+
+    def __init__(
+        self,
+        settings: TaskSettings[Any],
+        labels: Sequence[str],
+        elmo: Elmo,
+        static: StaticTable | None = None,
+    ) -> None:
+        self.settings, self.labels, self.elmo = settings, list(labels), elmo
+        self.about: dict[str, Any] = {}
+        """What a saved model's card says: data, scores, versions."""
+        self.input = WordInput(settings.input, elmo.n_layers, elmo.dim, static)
+        self.head = self._make_head(self.input.input_dim, self.input.output_dim)
+        self.network = nn.ModuleDict({"input": self.input, "head": self.head}).to(elmo.device)
+
+    # What a task defines
+
+    @classmethod
+    @abstractmethod
+    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[Example]:
+        """Read examples with their answers from a file."""
+
+    @classmethod
+    @abstractmethod
+    def labels_of(cls, examples: Sequence[Example]) -> list[str]:
+        """Return the labels that occur in examples; empty for a task without labels."""
+
+    @abstractmethod
+    def parse(self, given: Any) -> Example:
+        """Return the example, without an answer, that a user's input stands for."""
+
+    @abstractmethod
+    def texts(self, example: Example) -> list[Sentences]:
+        """Return the texts of an example, each a row of its batch; all have equally many."""
+
+    @abstractmethod
+    def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
+        """Return the network on top of the input layer.
+
+        Args:
+            input_dim: Width of the input.
+            output_dim: Width of what joins the output of the head's encoder; 0 for nothing.
+        """
+
+    @abstractmethod
+    def forward(self, batch: WordBatch, examples: Sequence[Example]) -> Any:
+        """Return what the head computes for a batch; decode and loss take it."""
+
+    @abstractmethod
+    def loss(self, output: Any, examples: Sequence[Example]) -> Tensor:
+        """Return the mean loss of a batch."""
+
+    @abstractmethod
+    def decode(self, output: Any, examples: Sequence[Example]) -> list[Prediction]:
+        """Return the prediction for each example of a batch."""
+
+    @abstractmethod
+    def score(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> Scores:
+        """Compare predictions with the answers of examples."""
+
+    @abstractmethod
+    def show(self, prediction: Prediction) -> str:
+        """Return a prediction as a line for people."""
+
+    @abstractmethod
+    def record(self, prediction: Prediction) -> dict[str, Any]:
+        """Return a prediction as plain values for JSON."""
+
+    # What users call
+
+    @classmethod
+    def train(
+        cls: type[Self],
+        train: str | Path | Sequence[Any],
+        dev: str | Path | Sequence[Any],
+        *,
+        elmo: Elmo | None = None,
+        settings: TaskSettings[Any] | dict[str, Any] | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        columns: dict[str, str] | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> Self:
+        """Train a model.
+
+        Args:
+            train: A file of examples, or a list of them.
+            dev: Examples to choose the best epoch by.
+            elmo: The biLM; None for the bundled English model.
+            settings: All settings, or the sections to change, such as
+                ``{"training": {"epochs": 5}}``.
+            out: Folder for the model and for resuming; None keeps the model in memory only.
+            resume: Continue the training in ``out``.
+            columns: Which columns of the files to read; see docs/task-data.md.
+            say: Called with each line of progress; None is silent.
+        """
+        elmo = Elmo.load() if elmo is None else elmo
+        instance(elmo, "elmo", Elmo, "a model from Elmo.load()")
+        if not isinstance(settings, TaskSettings):
+            settings = cls.defaults.changed({} if settings is None else settings)
+        if flag(resume, "resume") and out is None:
+            raise InputError("resume=True needs out=, the folder of the training")
+        known = cls._examples(train, "train", columns)
+        held_out = cls._examples(dev, "dev", columns)
+        labels = cls.labels_of(known)
+        if settings.tuning.enabled:  # the caller's model stays as it is
+            elmo = copy.deepcopy(elmo)
+        torch.manual_seed(settings.training.seed)
+        task = cls(settings, labels, elmo, _static_table(settings))
+        run = TaskRun(None if out is None else file_path(out, "out").expanduser(), resume)
+        train_task(task, known, held_out, run, say or _silent)
+        return task
+
+    @classmethod
+    def load(
+        cls: type[Self],
+        folder: str | Path,
+        *,
+        elmo: Elmo | None = None,
+        device: str | torch.device | None = None,
+    ) -> Self:
+        """Load a saved model.
+
+        Args:
+            folder: A saved model, or the folder of a training.
+            elmo: The biLM it was trained with, if it is loaded already.
+            device: Where to run; None uses a GPU if available.
+        """
+        found = saved.read(file_path(folder, "folder").expanduser(), cls.name)
+        if elmo is None:
+            elmo = saved.load_bilm(found, choose_device(device))
+        elif not saved.is_its_bilm(found, instance(elmo, "elmo", Elmo, "a model from Elmo.load()")):
+            raise InputError(f"{folder} was trained with another biLM; leave out elmo=")
+        settings = cls.defaults.changed(found.settings)
+        static = None if found.static is None else StaticTable(*found.static)
+        task = cls(settings, found.labels, elmo, static)
+        saved.fill(task.network, found)
+        task.about = found.about
+        return task
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model into a folder, complete with its biLM unless that is a bundled one."""
+        saved.write(self, file_path(folder, "folder").expanduser(), flag(overwrite, "overwrite"))
+
+    def __call__(self, text: Any) -> Any:
+        """Predict for one text, or for each text of a list."""
+        if isinstance(text, str):
+            return self.predict([text])[0]
+        return self.predict(text)
+
+    def predict(
+        self, texts: Iterable[Any], batch_size: int = _PREDICTED_AT_ONCE
+    ) -> list[Prediction]:
+        """Predict for each of some texts, or examples."""
+        whole_number(batch_size, "batch_size", 1)
+        examples = [self.parse(text) for text in each(texts, "texts", "a list of texts")]
+        with FrozenLayers(self.elmo, self.input.layers) as layers:
+            return self.predict_prepared(self.prepare(examples), layers, batch_size)
+
+    def evaluate(
+        self, examples: str | Path | Sequence[Any], columns: dict[str, str] | None = None
+    ) -> Scores:
+        """Compare predictions with the answers in a file, or of a list of examples."""
+        given = self._examples(examples, "examples", columns)
+        with FrozenLayers(self.elmo, self.input.layers) as layers:
+            return self.score(given, self.predict_prepared(self.prepare(given), layers))
+
+    # What the trainer calls
+
+    def prepare(self, examples: Iterable[Example]) -> list[Prepared]:
+        """Split the texts of examples into words."""
+        found = []
+        for example in examples:
+            texts = self.texts(example)
+            length = sum(len(sentence) for text in texts for sentence in text)
+            found.append(Prepared(example, texts, length))
+        return found
+
+    @torch.no_grad()
+    def predict_prepared(
+        self,
+        prepared: Sequence[Prepared],
+        layers: FrozenLayers,
+        batch_size: int = _PREDICTED_AT_ONCE,
+        tuned: ElmoEmbedding | None = None,
+    ) -> list[Prediction]:
+        """Return the predictions for examples, in their order."""
+        self.network.eval()
+        batcher = Batcher(self.input, layers, tuned, self.elmo.device)
+        found: dict[int, Prediction] = {}
+        for indices in by_length([item.length for item in prepared], batch_size):
+            some = [prepared[i] for i in indices]
+            examples = [item.example for item in some]
+            # the rows of an example with several texts are adjacent
+            texts = [text for item in some for text in item.texts]
+            output = self.forward(batcher.make(texts), examples)
+            found.update(zip(indices, self.decode(output, examples), strict=True))
+        return [found[i] for i in range(len(prepared))]
+
+    @classmethod
+    def _check_example(cls, example: Any, name: str) -> None:
+        instance(example, name, cls.example, f"a {cls.example.__name__}")
+        answer = fields(cls.example)[-1].name
+        if getattr(example, answer) is None:
+            raise InputError(f"{name} has no {answer}; examples need their answers here")
+
+    @classmethod
+    def _examples(cls, given: Any, name: str, columns: dict[str, str] | None) -> list[Example]:
+        if isinstance(given, str | Path):
+            examples = cls.read(file_path(given, name).expanduser(), columns)
+        else:
+            examples = list(each(given, name, "a file, or a list of examples"))
+            for number, example in enumerate(examples, 1):
+                cls._check_example(example, f"example {number} of {name}")
+        if not examples:
+            raise InputError(f"{name} has no examples; expected at least one")
+        return examples
+
+
+def _static_table(settings: TaskSettings[Any]) -> StaticTable | None:
+    vectors = settings.input.vectors
+    if vectors in ("none", "token"):
+        return None
+    found = read_static_vectors(Path(vectors).expanduser(), None)
+    return StaticTable(found.words, found.vectors)
+
+
+def _silent(line: str) -> None:
+    pass

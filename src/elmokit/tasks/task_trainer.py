@@ -1,0 +1,327 @@
+"""The one training loop of all tasks: epochs, early stopping, stopping and resuming."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from elmokit.errors import FormatError, InputError, OutputError, TrainingError
+from elmokit.io.atomic import clear_errors, new_file, remove_path
+from elmokit.io.lock import lock_folder
+from elmokit.io.progress import clock_time
+from elmokit.nn.embedding import ElmoEmbedding
+from elmokit.pretrain.run.stop_signal import StopSignal
+from elmokit.tasks.frozen_layers import FrozenLayers
+from elmokit.tasks.measures.scores import Scores
+from elmokit.tasks.schedules import parameter_groups, rate_factor
+from elmokit.tasks.word_batches import Batcher, shuffled
+
+if TYPE_CHECKING:
+    from elmokit.tasks.task import Task
+
+_GB = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """Where a training keeps its files."""
+
+    folder: Path | None = None
+    """Folder of the training; None keeps nothing on disk."""
+    resume: bool = False
+    """Whether to continue the training in the folder."""
+
+    @property
+    def best(self) -> Path | None:
+        """The best model so far."""
+        return None if self.folder is None else self.folder / "best"
+
+
+@dataclass
+class Progress:
+    """How far a training is."""
+
+    epoch: int = 0
+    """Epochs that are finished."""
+    best_epoch: int = 0
+    best_score: float = -math.inf
+    history: list[dict[str, float]] = field(default_factory=list)
+    """Loss, dev score and seconds of each epoch."""
+
+
+def train_task(
+    task: Task[Any, Any],
+    train: Sequence[Any],
+    dev: Sequence[Any],
+    run: TaskRun,
+    say: Callable[[str], None],
+) -> None:
+    """Train a task model; afterwards it has the weights of its best epoch.
+
+    Ctrl-C and SIGTERM raise KeyboardInterrupt after the current step; the best model so far and a
+    checkpoint are in the folder.
+
+    Args:
+        task: The model.
+        train: Examples to learn from.
+        dev: Examples that choose the best epoch.
+        run: Where to keep the model and a checkpoint.
+        say: Called with each line of progress.
+    """
+    with ExitStack() as stack:
+        if run.folder is not None:
+            _open_folder(run, _fingerprint(task, train, dev))
+            stack.enter_context(lock_folder(run.folder, run.folder))
+        signal = stack.enter_context(StopSignal(say))
+        training = _Training(task, train, dev, run, say, signal)
+        stack.enter_context(training.layers)
+        training.prepare()
+        with signal.after_the_step():
+            training.run_epochs()
+        training.finish()
+        if signal.asked:
+            raise KeyboardInterrupt
+
+
+class _Training:
+    def __init__(
+        self,
+        task: Task[Any, Any],
+        train: Sequence[Any],
+        dev: Sequence[Any],
+        run: TaskRun,
+        say: Callable[[str], None],
+        signal: StopSignal,
+    ) -> None:
+        self.task, self.run = task, run
+        self.train, self.dev = task.prepare(train), task.prepare(dev)
+        self.say, self.signal, self.settings = say, signal, task.settings
+        self.tuned = (
+            ElmoEmbedding(task.elmo, trainable=True) if self.settings.tuning.enabled else None
+        )
+        limit = 0 if self.tuned else round(self.settings.training.cache_gb * _GB)
+        self.layers = FrozenLayers(task.elmo, task.input.layers, limit, run.folder)
+        bilm = task.elmo.bilm if self.tuned else None
+        self.groups = parameter_groups(task.network, bilm, self.settings)
+        training = self.settings.training
+        self.optimizer = torch.optim.AdamW(
+            self.groups, lr=training.learning_rate, weight_decay=training.weight_decay
+        )
+        self.progress = Progress()
+        self.best: dict[str, Tensor] = {}
+        self.lengths = [item.length for item in self.train]
+
+    def prepare(self) -> None:
+        """Resume, or compute ELMo's layers of all examples."""
+        if self.run.resume:
+            self._resume()
+        if self.task.input.layers and not self.tuned:
+            texts = (text for item in (*self.train, *self.dev) for text in item.texts)
+            self.layers.keep((s for text in texts for s in text), self.say)
+
+    def run_epochs(self) -> None:
+        """Train until the last epoch, until patience ends, or until asked to stop."""
+        training = self.settings.training
+        while self.progress.epoch < training.epochs and not self.signal.asked:
+            waited = self.progress.epoch - self.progress.best_epoch
+            if self.progress.epoch and waited >= training.patience:
+                self.say(f"no better score for {waited} epochs")
+                return
+            started = time.monotonic()
+            loss = self._epoch()
+            if loss is None:
+                return
+            self._evaluate(loss, started)
+
+    def _epoch(self) -> float | None:
+        """Train for an epoch; return its mean loss, or None if asked to stop."""
+        task, training, epoch = self.task, self.settings.training, self.progress.epoch
+        for group in self.optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.requires_grad_(epoch >= group["from"])
+        batcher = Batcher(task.input, self.layers, self.tuned, task.elmo.device)
+        batches = shuffled(self.train, self.lengths, training.batch_size, training.seed, epoch)
+        total, n = 0.0, 0
+        for number, some in enumerate(batches):
+            examples = [item.example for item in some]
+            step = epoch * len(batches) + number
+            factor = rate_factor(training.schedule, step, training.epochs * len(batches))
+            for group in self.optimizer.param_groups:
+                group["lr"] = group["peak"] * factor if epoch >= group["from"] else 0.0
+            task.network.train()
+            output = task.forward(
+                batcher.make([text for item in some for text in item.texts]), examples
+            )
+            loss = task.loss(output, examples)
+            self.optimizer.zero_grad()
+            torch.autograd.backward(loss + task.input.penalty())
+            learning = [p for g in self.groups for p in g["params"] if p.grad is not None]
+            torch.nn.utils.clip_grad_norm_(learning, training.clip_norm)
+            self.optimizer.step()
+            value = float(loss.detach())
+            if not math.isfinite(value):
+                raise TrainingError(
+                    f"the loss became {value} in epoch {epoch + 1}; choose a lower "
+                    "training.learning_rate"
+                )
+            total, n = total + value * len(examples), n + len(examples)
+            if self.signal.asked:
+                return None
+        return total / n
+
+    def _evaluate(self, loss: float, started: float) -> None:
+        """Score the dev examples, keep the best model, and write a checkpoint."""
+        task, progress = self.task, self.progress
+        predictions = task.predict_prepared(self.dev, self.layers, tuned=self.tuned)
+        scores = task.score([item.example for item in self.dev], predictions)
+        progress.epoch += 1
+        better = scores.value > progress.best_score
+        seconds = time.monotonic() - started
+        progress.history.append({"loss": loss, "dev": scores.value, "seconds": seconds})
+        left = (self.settings.training.epochs - progress.epoch) * seconds
+        self.say(
+            f"epoch {progress.epoch}: loss {loss:.4f}, dev {scores.name} {scores.value:.2f}"
+            f"{' (best)' if better else ''}, {seconds:.1f} s, at most {clock_time(left)} left"
+        )
+        if better:
+            progress.best_epoch, progress.best_score = progress.epoch, scores.value
+            self.best = copy.deepcopy(self._weights())
+            task.about = self._about(scores)
+            if self.run.best is not None:
+                task.save(self.run.best, overwrite=True)
+        self._checkpoint()
+
+    def finish(self) -> None:
+        """Give the model the weights of its best epoch."""
+        if not self.progress.best_epoch:
+            raise KeyboardInterrupt  # stopped in the first epoch: there is nothing to keep
+        if not self.best:  # resumed, and no later epoch was better
+            assert self.run.best is not None
+            loaded = type(self.task).load(
+                self.run.best, elmo=None if self.tuned else self.task.elmo
+            )
+            self.task.network.load_state_dict(loaded.network.state_dict())
+            self.task.elmo, self.task.about = loaded.elmo, loaded.about
+        else:
+            self._load_weights(self.best)
+        self.task.network.eval()
+        self.task.elmo.bilm.requires_grad_(False)
+        where = "" if self.run.best is None else f"; the model is {self.run.best}"
+        stopped = ""
+        if self.signal.asked:
+            stopped = " so far" + ("; continue with resume=True" if self.run.folder else "")
+        name = self.task.about["dev"]["measure"]
+        self.say(
+            f"dev {name} {self.progress.best_score:.2f} in epoch {self.progress.best_epoch}"
+            f"{stopped}{where}"
+        )
+
+    def _about(self, scores: Scores) -> dict[str, Any]:
+        mixes = self.task.input.shares()
+        return {
+            "dev": {"measure": scores.name, "value": scores.value, "n": scores.n},
+            "train": len(self.train),
+            "epoch": self.progress.epoch,
+            "mixes": mixes,
+        }
+
+    def _weights(self) -> dict[str, Tensor]:
+        found = {f"network.{k}": v for k, v in self.task.network.state_dict().items()}
+        if self.tuned:
+            found |= {f"bilm.{k}": v for k, v in self.task.elmo.bilm.state_dict().items()}
+        return {name: tensor.detach() for name, tensor in found.items()}
+
+    def _load_weights(self, weights: dict[str, Tensor]) -> None:
+        parts: dict[str, dict[str, Tensor]] = {"network": {}, "bilm": {}}
+        for name, tensor in weights.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = tensor
+        self.task.network.load_state_dict(parts["network"])
+        if self.tuned:
+            self.task.elmo.bilm.load_state_dict(parts["bilm"])
+
+    def _checkpoint(self) -> None:
+        if self.run.folder is None:
+            return
+        values = {
+            "weights": self._weights(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": torch.get_rng_state(),
+            "random_gpu": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+            "progress": vars(self.progress),
+        }
+        path = self.run.folder / "checkpoint.pt"
+        with new_file(path, temporary=path.with_suffix(".new")) as new:
+            torch.save(values, new)
+
+    def _resume(self) -> None:
+        assert self.run.folder is not None
+        path = self.run.folder / "checkpoint.pt"
+        if not path.exists():  # stopped before the end of the first epoch
+            return
+        try:
+            values = torch.load(path, map_location=self.task.elmo.device, weights_only=True)
+            self._load_weights(values["weights"])
+            self.optimizer.load_state_dict(values["optimizer"])
+            torch.set_rng_state(values["random"].cpu())
+            if values["random_gpu"] and torch.cuda.is_available():
+                torch.cuda.set_rng_state_all([state.cpu() for state in values["random_gpu"]])
+            self.progress = Progress(**values["progress"])
+        except Exception as error:  # torch has many ways to say that a file is damaged
+            raise FormatError(
+                f"{path} is damaged ({type(error).__name__}); delete {self.run.folder} and train "
+                "again"
+            ) from error
+        self.say(f"resuming after epoch {self.progress.epoch}")
+
+
+def _open_folder(run: TaskRun, fingerprint: str) -> None:
+    """Create the folder of a training, or check that it belongs to the training to resume."""
+    assert run.folder is not None
+    path = run.folder / "training.json"
+    if run.resume:
+        try:
+            begun = json.loads(path.read_text(encoding="utf-8"))["fingerprint"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{run.folder} has no training to resume; leave out resume=True"
+            ) from None
+        if begun != fingerprint:
+            raise InputError(
+                f"the training in {run.folder} has other examples or settings; resume it with the "
+                "same ones, or choose another folder"
+            )
+        for left in run.folder.glob("elmokit-*"):  # of a process that was killed
+            remove_path(left)
+        return
+    if run.folder.is_file():
+        raise OutputError(f"cannot write into {run.folder}: it is a file; choose another folder")
+    if run.folder.exists() and any(run.folder.iterdir()):
+        raise OutputError(
+            f"{run.folder} is not empty; choose another folder, or continue with resume=True"
+        )
+    with clear_errors(run.folder):
+        run.folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"fingerprint": fingerprint}) + "\n", encoding="utf-8")
+
+
+def _fingerprint(task: Task[Any, Any], train: Sequence[Any], dev: Sequence[Any]) -> str:
+    """Identify a training: examples, settings and biLM."""
+    digest = sha256(json.dumps(task.settings.to_dict(), sort_keys=True).encode())
+    digest.update(f"{task.elmo.checkpoint().checksum()} {task.elmo.tokenizer.name}".encode())
+    for examples in (train, dev):
+        for example in examples:
+            digest.update(repr(example).encode("utf-8", "surrogatepass"))
+        digest.update(b"\n")
+    return digest.hexdigest()

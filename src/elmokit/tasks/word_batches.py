@@ -1,0 +1,111 @@
+"""Examples to batches: ELMo's layers, static vectors and padding."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmokit.nn.embedding import ElmoEmbedding
+from elmokit.tasks.frozen_layers import FrozenLayers
+from elmokit.tasks.word_input import Sentences, StaticTable, WordBatch, WordInput
+
+_SORTED_BATCHES = 50  # examples of so many batches are sorted by length together
+
+Example = TypeVar("Example")
+
+
+class Batcher:
+    """Makes the input of texts.
+
+    Args:
+        word_input: Says which layers and vectors are needed.
+        frozen: Source of ELMo's layers if the biLM does not learn.
+        tuned: Source of the layers if it does: gradients flow through them.
+        device: Where the tensors go.
+    """
+
+    def __init__(
+        self,
+        word_input: WordInput,
+        frozen: FrozenLayers,
+        tuned: ElmoEmbedding | None,
+        device: torch.device,
+    ) -> None:
+        self._layers, self._static = word_input.layers, word_input.static
+        self._frozen, self._tuned, self._device = frozen, tuned, device
+
+    def make(self, texts: Sequence[Sentences]) -> WordBatch:
+        """Return the batch of some texts, each a row."""
+        words = [[word for sentence in text for word in sentence] for text in texts]
+        lengths = torch.tensor([len(row) for row in words])
+        longest = max(1, int(lengths.max()))
+        mask = (torch.arange(longest) < lengths[:, None]).to(self._device)
+        static = None
+        if self._static is not None:
+            static = _static_rows(self._static, words, longest).to(self._device)
+        layers = None
+        if self._layers:
+            layers = self._tuned_layers(texts, mask) if self._tuned else self._kept(texts, mask)
+        return WordBatch(words, mask, layers, static)
+
+    def _kept(self, texts: Sequence[Sentences], mask: Tensor) -> Tensor:
+        sentences = [sentence for text in texts for sentence in text]
+        arrays = [array for array in self._frozen.of(sentences) if len(array)]
+        shape = (len(self._layers), *mask.shape, self._frozen.elmo.dim)
+        layers = torch.zeros(shape, device=self._device)
+        if arrays:
+            flat = torch.from_numpy(np.concatenate(arrays)).to(self._device)  # (N, K, D)
+            layers[:, mask] = flat.transpose(0, 1).float()
+        return layers
+
+    def _tuned_layers(self, texts: Sequence[Sentences], mask: Tensor) -> Tensor:
+        assert self._tuned is not None
+        sentences = [sentence for text in texts for sentence in text if len(sentence)]
+        found, real = self._tuned.layers(sentences)
+        chosen = found[self._layers]
+        flat = chosen[:, real]
+        layers = flat.new_zeros(len(self._layers), *mask.shape, flat.shape[-1])
+        return layers.masked_scatter(mask[None, ..., None], flat)
+
+
+def _static_rows(table: StaticTable, words: list[list[str]], longest: int) -> Tensor:
+    rows = torch.zeros(len(words), longest, dtype=torch.long)
+    for row, some in zip(rows, words, strict=True):
+        row[: len(some)] = torch.tensor(table.rows(some), dtype=torch.long)
+    return rows
+
+
+def shuffled(
+    examples: Sequence[Example], lengths: Sequence[int], batch_size: int, seed: int, epoch: int
+) -> list[list[Example]]:
+    """Return the batches of an epoch: random, but of examples of similar length.
+
+    Args:
+        examples: All examples.
+        lengths: Their lengths.
+        batch_size: Examples of a batch.
+        seed: Decides the order.
+        epoch: Every epoch has another order.
+    """
+    rng = random.Random(f"{seed} {epoch}")
+    order = list(range(len(examples)))
+    rng.shuffle(order)
+    batches = []
+    group = batch_size * _SORTED_BATCHES
+    for start in range(0, len(order), group):
+        some = sorted(order[start : start + group], key=lambda i: lengths[i])
+        batches += [some[i : i + batch_size] for i in range(0, len(some), batch_size)]
+    rng.shuffle(batches)
+    return [[examples[i] for i in batch] for batch in batches]
+
+
+def by_length(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Yield indices of examples in batches of similar length, longest first."""
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]

@@ -1,0 +1,39 @@
+"""Layers on disk are those of the model."""
+
+import numpy as np
+import pytest
+
+from elmokit.tasks.frozen_layers import FrozenLayers
+
+SENTENCES = [["the", "cat", "sat"], ["a", "dog"], ["the", "cat", "sat"], [], ["x"]]
+
+
+@pytest.mark.parametrize("limit", [0, 3 * 16 * 2, 1 << 30])
+@pytest.mark.parametrize("layers", [[0, 1, 2], [2], [0, 2]])
+def test_kept_or_computed(tiny, tmp_path, limit, layers):
+    """Whether a sentence fits the limit or not, its vectors are the same."""
+    said = []
+    with FrozenLayers(tiny, layers, limit, tmp_path) as frozen:
+        frozen.keep(SENTENCES, said.append)
+        found = frozen.of(SENTENCES)
+        expected = tiny.encode(SENTENCES, layers, dtype=np.float16)
+        for ours, right in zip(found, expected, strict=True):
+            np.testing.assert_allclose(
+                ours.astype(np.float32), right.transpose(1, 0, 2).astype(np.float32), atol=2e-3
+            )
+    (line,) = said
+    assert ("computed in every epoch" in line) == (limit < 1 << 30)
+    assert list(tmp_path.iterdir()) == []  # nothing is left behind
+
+
+def test_each_distinct_sentence_once(tiny, monkeypatch):
+    given = []
+    stream = tiny.stream
+    monkeypatch.setattr(
+        tiny,
+        "stream",
+        lambda texts, *rest, **more: stream(given.extend(texts) or texts, *rest, **more),
+    )
+    with FrozenLayers(tiny, [0], 1 << 20) as frozen:
+        frozen.keep(SENTENCES)
+        assert given == [["the", "cat", "sat"], ["a", "dog"], ["x"]]

@@ -1,0 +1,135 @@
+"""Training: it learns, stops, resumes and repeats."""
+
+import json
+import signal
+
+import pytest
+import torch
+
+from elmokit.errors import FormatError, InputError, OutputError
+from elmokit.tasks import NerTagger, TextClassifier
+from helpers.task_data import reviews, tagged
+
+TRAIN, DEV = tagged(40), tagged(15, seed=1)
+
+
+def weights(task):
+    return {name: tensor.clone() for name, tensor in task.network.state_dict().items()}
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
+
+
+def test_it_learns(tiny, quick):
+    said = []
+    ner = NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, say=said.append)
+    assert ner.evaluate(DEV).value > 95
+    assert said[0].startswith("ELMo's layers of ")
+    assert said[-1].startswith("dev f1 ")
+    (found,) = ner([["Ann", "went", "to", "Rome", "."]])
+    assert found.tags == ["B-PER", "O", "O", "B-LOC", "O"]
+
+
+def test_the_same_seed_gives_the_same_model(tiny, quick, one_thread):
+    quick["training"]["epochs"] = 2
+    one, again = (NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick) for _ in range(2))
+    assert same(weights(one), weights(again))
+    quick["training"]["seed"] = 1
+    assert not same(weights(one), weights(NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick)))
+
+
+def test_predictions_do_not_depend_on_the_batch(tiny, quick):
+    quick["training"]["epochs"] = 2
+    texts = [e.words for e in tagged(30, seed=3)]
+    ner = NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick)
+    assert ner.predict(texts, 1) == ner.predict(texts, 7) == ner.predict(texts)
+    classifier = TextClassifier.train(reviews(20), reviews(8, 1), elmo=tiny, settings=quick)
+    found = [classifier.predict([e.text for e in reviews(12, 5)], n) for n in (1, 5)]
+    for one, other in zip(*found, strict=True):
+        assert one.label == other.label
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-3)
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+def test_a_stopped_training_continues(tiny, quick, tmp_path, monkeypatch, one_thread, tuned):
+    """Stopped in the third epoch and resumed, it gives the model of an uninterrupted one."""
+    quick["training"]["epochs"] = 4
+    quick["tuning"] = {"enabled": tuned, "learning_rate": 0.001}
+    whole = NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=tmp_path / "whole")
+
+    steps = 0
+    loss = NerTagger.loss
+
+    def stop_later(*arguments):
+        nonlocal steps
+        steps += 1
+        if steps == 25:  # ten steps per epoch
+            signal.raise_signal(signal.SIGINT)
+        return loss(*arguments)
+
+    monkeypatch.setattr(NerTagger, "loss", stop_later)
+    said = []
+    out = tmp_path / "part"
+    with pytest.raises(KeyboardInterrupt):
+        NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=out, say=said.append)
+    assert "so far; continue with resume=True" in said[-1]
+    stopped = NerTagger.load(out, device="cpu")  # the best so far
+    assert stopped.evaluate(DEV).value == pytest.approx(stopped.about["dev"]["value"])
+    resumed = NerTagger.train(
+        TRAIN, DEV, elmo=tiny, settings=quick, out=out, resume=True, say=said.append
+    )
+    assert "resuming after epoch 2" in said
+    assert same(weights(whole), weights(resumed))
+
+
+def test_early_stopping(tiny, quick):
+    said = []
+    quick["training"] |= {"epochs": 50, "patience": 2}
+    NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, say=said.append)
+    assert "no better score for 2 epochs" in said
+
+
+def test_tuning_leaves_the_given_model_alone(tiny, quick):
+    before = {k: v.clone() for k, v in tiny.bilm.state_dict().items()}
+    quick["training"]["epochs"] = 2
+    quick["tuning"] = {"enabled": True, "gradual": False, "learning_rate": 0.01}
+    ner = NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick)
+    assert same(before, tiny.bilm.state_dict())
+    assert not same(before, ner.elmo.bilm.state_dict())
+    assert not any(p.requires_grad for p in ner.elmo.bilm.parameters())
+
+
+def test_layers_join_one_by_one(tiny, quick, monkeypatch):
+    """Gradual unfreezing: after one epoch only the top layer has changed."""
+    before = {k: v.clone() for k, v in tiny.bilm.state_dict().items()}
+    quick["training"]["epochs"] = 1
+    quick["tuning"] = {"enabled": True, "learning_rate": 0.01}
+    ner = NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick)
+    after = ner.elmo.bilm.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed
+    assert all(name.startswith(("forward_layers.1.", "backward_layers.1.")) for name in changed)
+
+
+def test_what_cannot_be_resumed(tiny, quick, tmp_path):
+    quick["training"]["epochs"] = 1
+    out = tmp_path / "out"
+    with pytest.raises(InputError, match="no training to resume"):
+        NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=out, resume=True)
+    NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=out)
+    with pytest.raises(OutputError, match="not empty"):
+        NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=out)
+    with pytest.raises(InputError, match="other examples or settings"):
+        NerTagger.train(TRAIN[1:], DEV, elmo=tiny, settings=quick, out=out, resume=True)
+    (out / "checkpoint.pt").write_bytes(b"damaged")
+    with pytest.raises(FormatError, match="is damaged"):
+        NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=out, resume=True)
+    assert json.loads((out / "best" / "task.json").read_text())["task"] == "ner"
+
+
+def test_bad_data(tiny, quick):
+    with pytest.raises(InputError, match="dev has no examples"):
+        NerTagger.train(TRAIN, [], elmo=tiny, settings=quick)
+    with pytest.raises(InputError, match="1 label; expected two or more"):
+        TextClassifier.train(reviews(1), reviews(1), elmo=tiny, settings=quick)
