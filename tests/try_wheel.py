@@ -38,6 +38,7 @@ def main(wheel: str, *pip_options: str) -> None:
         run("python", "-c", CHECK)
         run("elmokit", "--version")
         run("elmokit", "demo", "--out", "demo")
+        run("elmokit", "demo", "--lang", "zh")
         if not Path(folder, "demo").is_dir():
             sys.exit("elmokit demo --out demo wrote no folder")
 

@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 
 from elmokit import Elmo
-from elmokit.analysis.scatter import BANKS, find_occurrences, project, read_examples, silhouette
+from elmokit.analysis.scatter import (
+    BUNDLED,
+    bundled_examples,
+    find_occurrences,
+    project,
+    silhouette,
+)
 from elmokit.errors import InputError
 from helpers.pictures import n_colours
+
+CHINESE = [word for word in BUNDLED if not word.isascii()]
 
 
 def test_silhouette_by_hand():
@@ -63,18 +71,22 @@ def test_projection_along_an_axis_has_a_sign():
 
 
 def test_the_banks():
-    examples = read_examples(BANKS)
+    examples = bundled_examples("bank")
     senses = [example.sense for example in examples]
     assert senses.count("money") == senses.count("river") == 12
     assert all(example.sentence.split().count("bank") == 1 for example in examples)
     assert len({example.sentence for example in examples}) == 24
 
 
-def test_the_banks_of_the_bundled_model():
-    found = find_occurrences(Elmo.load(device="cpu"), read_examples(BANKS), "bank")
+@pytest.mark.parametrize(
+    ("model", "word", "least"), [("en", "bank", 0.1), *(("zh", word, 0.07) for word in CHINESE)]
+)
+def test_senses_of_the_bundled_models(model, word, least):
+    found = find_occurrences(Elmo.load(model, device="cpu"), bundled_examples(word), word)
     scores = [silhouette(vectors, found.senses) for vectors in found.vectors]
     assert scores[0] == 0
-    assert 0.1 < scores[1] < scores[2]
+    assert min(scores[1:]) > least
+    assert max(scores[1:]) > least + 0.05
 
 
 def test_command(cli, tiny_folder, tmp_path):
@@ -88,6 +100,18 @@ def test_command(cli, tiny_folder, tmp_path):
     assert values["points"][0]["token layer"] == [0, 0]
     assert "all points coincide" in (tmp_path / "x.svg").read_text(encoding="utf-8")
     assert n_colours(tmp_path / "x.png") > 20
+
+
+def test_bundled_sentences_of_a_word(cli, tiny_folder):
+    chinese = ["-m", tiny_folder, "--tokenizer", "chinese"]
+    assert "'苹果' (水果 12, 公司 12)" in cli("scatter", *chinese).stdout
+    assert "'组织' (生物 12, 团体 12, 举办 12)" in cli("scatter", "--word", "组织", *chinese).stdout
+    assert "'Bank' (money 12" in cli("scatter", "--word", "Bank", *chinese).stdout
+    done = cli("scatter", "--word", "river", "-m", "no such model")
+    assert done.returncode == 2
+    words = "bank, 苹果, 元素, 组织, 单位"
+    expected = f"there are no bundled sentences with 'river'; expected a file, or one of {words}"
+    assert done.stderr == f"elmokit: {expected}\n"
 
 
 def test_files_of_ones_own(cli, tiny_folder, tmp_path):
@@ -132,6 +156,7 @@ def test_bad_files(cli, tiny_folder, tmp_path, text, message):
 def test_other_mistakes(cli, tiny, tiny_folder, tmp_path):
     assert "there is no file" in cli("scatter", tmp_path / "no", "--word", "a").stderr
     assert "--word" in cli("scatter", tmp_path / "no").stderr
-    assert "empty" in cli("scatter", "--word", "", "-m", tiny_folder).stderr
+    (tmp_path / "x.tsv").write_text("a\ta bank\n")
+    assert "empty" in cli("scatter", tmp_path / "x.tsv", "--word", "", "-m", tiny_folder).stderr
     with pytest.raises(InputError, match="at most 5,000"):
-        find_occurrences(tiny, read_examples(BANKS)[:1] * 5001, "bank")
+        find_occurrences(tiny, bundled_examples("bank")[:1] * 5001, "bank")

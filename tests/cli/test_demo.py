@@ -34,6 +34,15 @@ def test_demo(tmp_path):
     assert done.stderr == ""
 
 
+def test_demo_in_chinese():
+    done = run_process("demo", "--lang", "zh")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"演奏___。 .*(吉他|钢琴|小提琴)", done.stdout)
+    assert re.search(r"判处他___十年。 .*有期徒刑", done.stdout)
+    assert re.search(r"词层 +1\.000 +1\.000 +1\.000 +1\.000", done.stdout)
+    assert done.stderr == ""
+
+
 def test_demo_with_a_model(cli, tiny_folder):
     done = cli("demo", "--model", tiny_folder)
     assert done.returncode == 0, done.stderr

@@ -58,7 +58,7 @@ def test_choices_and_defaults_are_shown(cli, monkeypatch):
         "[int8|bfloat16]",
         "How to split text: whitespace, english, english-hyphens",
         "[default: float32]",
-        "[default: (en, the bundled model)]",
+        "[default: (en)]",
         "[default: (GPU if available)]",
     ):
         assert text in shown

@@ -17,13 +17,20 @@ import numpy.typing as npt
 from elmokit.analysis.phrases import Place, check_phrase, find_phrase
 from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo
-from elmokit.errors import InputError
+from elmokit.errors import InputError, shown
 from elmokit.io.lines import STANDARD_INPUT, read_lines
 
 Floats = npt.NDArray[np.floating[Any]]
 
-BANKS = Path(__file__).parent / "examples" / "banks.tsv"
-"""A dozen sentences about financial banks, and a dozen about river banks."""
+_EXAMPLES = Path(__file__).parent / "examples"
+BUNDLED = {
+    "bank": _EXAMPLES / "banks.tsv",
+    "苹果": _EXAMPLES / "apples.zh.tsv",
+    "元素": _EXAMPLES / "elements.zh.tsv",
+    "组织": _EXAMPLES / "tissues.zh.tsv",
+    "单位": _EXAMPLES / "units.zh.tsv",
+}
+"""Words with bundled examples, a dozen sentences for each sense; and the files."""
 
 _SAME = 1e-10  # a smaller cosine distance is rounding error
 _MOST = 5000  # occurrences; all pairwise distances are in memory at once
@@ -77,6 +84,16 @@ def read_examples(path: Path) -> list[Example]:
     if not found:
         raise InputError(f"{path} is empty; expected lines of sense, tab and sentence")
     return found
+
+
+def bundled_examples(word: str) -> list[Example]:
+    """Read the bundled examples of a word."""
+    if word.lower() not in BUNDLED:
+        raise InputError(
+            f"there are no bundled sentences with {shown(word)}; expected a file, or one of "
+            f"{', '.join(BUNDLED)}"
+        )
+    return read_examples(BUNDLED[word.lower()])
 
 
 def find_occurrences(elmo: Elmo, examples: Sequence[Example], word: str) -> Occurrences:

@@ -83,8 +83,8 @@ class ModelOptions:
         typer.Option(
             "--model",
             "-m",
-            help="biLM: a folder, a ZIP archive or a name.",
-            show_default="en, the bundled model",
+            help="biLM: a folder, a ZIP archive or a name; en and zh are bundled.",
+            show_default="en",
         ),
     ] = None
     options_file: Annotated[

@@ -19,11 +19,18 @@ def scatter(
         Path | None,
         typer.Argument(
             help="One sentence per line, with its sense and a tab in front or without.",
-            show_default="two dozen sentences with two senses of bank",
+            show_default="bundled sentences with the word",
         ),
     ] = None,
     word: Annotated[
-        str | None, typer.Option(help="Word or phrase to compare; required with FILE.")
+        str | None,
+        typer.Option(
+            help=(
+                "Word or phrase to compare; required with FILE. Bundled: bank, 苹果, 元素, 组织, "
+                "单位."
+            ),
+            show_default="bank; 苹果 if the tokenizer is chinese",
+        ),
     ] = None,
     out: OutOption = None,
 ) -> None:
@@ -33,15 +40,19 @@ def scatter(
     less if they overlap. The picture shows the first two principal components of each layer.
     """
     from elmokit.analysis.reports.scatter_report import scatter_report
-    from elmokit.analysis.scatter import BANKS, find_occurrences, read_examples
+    from elmokit.analysis.scatter import bundled_examples, find_occurrences, read_examples
     from elmokit.errors import InputError
 
-    if word is None:
-        if file is not None:
+    if file is not None:
+        if word is None:
             raise InputError(f"give --word with a word that occurs in {file}")
-        word = "bank"
-    examples = read_examples(BANKS if file is None else file)
+        examples = read_examples(file)
+    elif word is not None:
+        examples = bundled_examples(word)
     elmo = model.load()
+    if word is None:
+        word = "苹果" if elmo.tokenizer.name == "chinese" else "bank"
+        examples = bundled_examples(word)
     found = find_occurrences(elmo, examples, word)
     report = scatter_report(word, found, layer_names(elmo))
-    give(report, out, elmo, file="bundled sentences with bank" if file is None else file)
+    give(report, out, elmo, file=f"bundled sentences with {word}" if file is None else file)
