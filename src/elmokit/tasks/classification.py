@@ -32,7 +32,7 @@ class ClassifierSettings:
 
     network: Literal["attentive", "biattentive"] = "attentive"
     """attentive: a biLSTM with attention. biattentive: the network of McCann et al. (2017), which
-    the ELMo paper uses; four times as slow."""
+    the ELMo paper uses; slower."""
     hidden_dim: int = 150
     """Cells of each direction of its LSTMs."""
     dropout: float = 0.3

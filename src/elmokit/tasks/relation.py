@@ -84,7 +84,7 @@ class RelationHead(nn.Module):
 
 
 class RelationClassifier(Task[RelationExample, Label]):
-    """The relation between two entities that are marked as <e1>…</e1> and <e2>…</e2>.
+    """The relation between two entities, marked as ``<e1>…</e1>`` and ``<e2>…</e2>``.
 
     Examples:
         >>> from elmokit.tasks import RelationClassifier

@@ -41,9 +41,9 @@ class RelationExample:
     text: str
     """Without the marks of the entities."""
     first: Span
-    """Characters of the first entity, marked <e1>."""
+    """Characters of the first entity, marked ``<e1>``."""
     second: Span
-    """Characters of the second entity, marked <e2>; it does not overlap the first."""
+    """Characters of the second entity, marked ``<e2>``; it does not overlap the first."""
     label: str | None = None
 
 

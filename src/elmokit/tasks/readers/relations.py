@@ -31,7 +31,7 @@ def read_relation_examples(
 
     Args:
         path: A file of SemEval-2010 Task 8, or a TSV, CSV or JSONL file with the columns text and
-            label. Entities are marked <e1></e1> and <e2></e2>.
+            label. Entities are marked ``<e1>…</e1>`` and ``<e2>…</e2>``.
         columns: Where the columns are, such as ``{"label": "1", "text": "3"}``: names in the first
             line, or numbers from 1.
         labelled: Whether each text needs a label. Without, a file that is neither has one marked
@@ -58,7 +58,7 @@ def parse_marked(text: str, label: str | None = None, name: str = "the text") ->
     """Find the two entities of a text, and remove their marks.
 
     Args:
-        text: With <e1></e1> and <e2></e2>, once each.
+        text: With ``<e1>…</e1>`` and ``<e2>…</e2>``, once each.
         label: The relation.
         name: What an error calls the text.
     """
