@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from elmokit.errors import FormatError, InputError, OutputError
-from elmokit.tasks import NerTagger, TextClassifier
+from elmokit.tasks import NerTagger, RelationClassifier, TextClassifier
 from elmokit.tasks.readers.examples import TaggedExample, TextExample
+from elmokit.tasks.readers.relations import parse_marked
 from helpers.task_data import reviews, tagged
 
 TRAIN, DEV = tagged(40), tagged(15, seed=1)
@@ -151,3 +152,6 @@ def test_bad_data(tiny, quick):
         NerTagger.train(TRAIN, [], elmo=tiny, settings=quick)
     with pytest.raises(InputError, match="1 label; expected two or more"):
         TextClassifier.train(reviews(1), reviews(1), elmo=tiny, settings=quick)
+    relation = parse_marked("A <e1>cat</e1> saw a <e2>dog</e2>.", "Other")
+    with pytest.raises(InputError, match="1 label; expected two or more"):
+        RelationClassifier.train([relation], [relation], elmo=tiny, settings=quick)

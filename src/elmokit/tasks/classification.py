@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from elmokit.errors import InputError
 from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.attentive import AttentiveClassifier
 from elmokit.tasks.heads.biattentive import BiattentiveClassifier
+from elmokit.tasks.labelling import LabelTask
 from elmokit.tasks.measures.accuracy import label_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import TextExample
 from elmokit.tasks.readers.labelled_texts import read_text_examples
-from elmokit.tasks.task import Task
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
 from elmokit.tasks.word_input import Sentences, WordBatch
 from elmokit.text.sentences import split_sentences
@@ -53,35 +50,7 @@ class ClassifierSettings:
         )
 
 
-@dataclass(frozen=True)
-class Label:
-    """The label that a classifier predicts for a text."""
-
-    label: str
-    probabilities: dict[str, float]
-    """Probability of every label."""
-
-    @classmethod
-    def best(cls, labels: Sequence[str], scores: Tensor) -> list[Label]:
-        """Return the label with the highest of its scores (B, K), for each row."""
-        found = []
-        for row in torch.softmax(scores.float(), -1).cpu().tolist():
-            shares = dict(zip(labels, row, strict=True))
-            found.append(cls(max(shares, key=shares.__getitem__), shares))
-        return found
-
-    @property
-    def shown(self) -> str:
-        """The label and its probability, for people."""
-        return f"{self.label} {self.probabilities[self.label]:.3f}"
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"label": self.label, "probabilities": self.probabilities}
-
-
-class TextClassifier(Task[TextExample, Label]):
+class TextClassifier(LabelTask[TextExample]):
     """One label for each text: a biLSTM with attention over its states.
 
     Examples:
@@ -101,17 +70,6 @@ class TextClassifier(Task[TextExample, Label]):
     def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[TextExample]:
         """Read texts and labels; see docs/task-data.md."""
         return read_text_examples(path, columns)
-
-    @classmethod
-    def labels_of(cls, examples: Sequence[TextExample]) -> list[str]:
-        """Return the labels in alphabetical order."""
-        labels = sorted({example.label for example in examples if example.label is not None})
-        if len(labels) < 2:
-            raise InputError(
-                f"the training examples have {len(labels)} label{'s' * (len(labels) != 1)}; "
-                "expected two or more"
-            )
-        return labels
 
     def parse(self, given: Any) -> TextExample:
         """Return the example of a text: a string, or a list of tokens."""
@@ -136,28 +94,9 @@ class TextClassifier(Task[TextExample, Label]):
         scores: Tensor = self.head(x, batch.mask, after)
         return scores
 
-    def loss(self, output: Tensor, examples: Sequence[TextExample]) -> Tensor:
-        """Cross entropy."""
-        number = {label: i for i, label in enumerate(self.labels)}
-        gold = [number[str(example.label)] for example in examples]
-        return F.cross_entropy(output, torch.tensor(gold, device=output.device))
-
-    def decode(self, output: Tensor, examples: Sequence[TextExample]) -> list[Label]:
-        """Return the label with the highest score, and the probabilities of all."""
-        return Label.best(self.labels, output)
-
-    def score(self, examples: Sequence[TextExample], predictions: Sequence[Label]) -> Scores:
+    def _label_scores(self, gold: list[str], predicted: list[str]) -> Scores:
         """Accuracy, macro F1, per label, confusion."""
-        gold = [str(example.label) for example in examples]
-        return label_scores(gold, [found.label for found in predictions])
-
-    def show(self, prediction: Label) -> str:
-        """Return the label and its probability."""
-        return prediction.shown
-
-    def record(self, prediction: Label) -> dict[str, Any]:
-        """Return the label and all probabilities."""
-        return prediction.record
+        return label_scores(gold, predicted)
 
 
 def _shortened(sentences: Sentences, most: int) -> Sentences:

@@ -9,13 +9,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from elmokit.errors import InputError
 from elmokit.settings import check_rules, check_types
-from elmokit.tasks.classification import Label
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.entity_attention import EntityAttention
+from elmokit.tasks.labelling import LabelTask
 from elmokit.tasks.measures.relation_scores import relation_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import RelationExample
@@ -24,7 +22,6 @@ from elmokit.tasks.readers.relations import (
     read_relation_examples,
     relation_words,
 )
-from elmokit.tasks.task import Task
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
 from elmokit.tasks.word_input import Sentences, WordBatch
 
@@ -83,7 +80,7 @@ class RelationHead(nn.Module):
         return scores
 
 
-class RelationClassifier(Task[RelationExample, Label]):
+class RelationClassifier(LabelTask[RelationExample]):
     """The relation between two entities that are marked as <e1>…</e1> and <e2>…</e2>.
 
     Examples:
@@ -101,14 +98,6 @@ class RelationClassifier(Task[RelationExample, Label]):
     def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[RelationExample]:
         """Read sentences with marked entities and labels; see docs/task-data.md."""
         return read_relation_examples(path, columns)
-
-    @classmethod
-    def labels_of(cls, examples: Sequence[RelationExample]) -> list[str]:
-        """Return the labels in alphabetical order."""
-        labels = sorted({example.label for example in examples if example.label is not None})
-        if len(labels) < 2:
-            raise InputError("the training examples have fewer than two labels")
-        return labels
 
     def parse(self, given: Any) -> RelationExample:
         """Return the example of a text with marked entities."""
@@ -133,25 +122,6 @@ class RelationClassifier(Task[RelationExample, Label]):
         scores: Tensor = self.head(x, batch.mask, after, *places)
         return scores
 
-    def loss(self, output: Tensor, examples: Sequence[RelationExample]) -> Tensor:
-        """Cross entropy."""
-        number = {label: i for i, label in enumerate(self.labels)}
-        gold = [number[str(example.label)] for example in examples]
-        return F.cross_entropy(output, torch.tensor(gold, device=output.device))
-
-    def decode(self, output: Tensor, examples: Sequence[RelationExample]) -> list[Label]:
-        """Return the label with the highest score, and the probabilities of all."""
-        return Label.best(self.labels, output)
-
-    def score(self, examples: Sequence[RelationExample], predictions: Sequence[Label]) -> Scores:
+    def _label_scores(self, gold: list[str], predicted: list[str]) -> Scores:
         """Macro F1 of the relations, direction counted, without Other."""
-        gold = [str(example.label) for example in examples]
-        return relation_scores(gold, [found.label for found in predictions])
-
-    def show(self, prediction: Label) -> str:
-        """Return the label and its probability."""
-        return prediction.shown
-
-    def record(self, prediction: Label) -> dict[str, Any]:
-        """Return the label and all probabilities."""
-        return prediction.record
+        return relation_scores(gold, predicted)
