@@ -12,6 +12,7 @@ import typer
 from elmokit.cli.options import DeviceOption, choice
 from elmokit.cli.output import say
 from elmokit.cli.places import check_file
+from elmokit.cli.task_options import TaskModelArgument
 from elmokit.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ FORMATS = ("text", "jsonl", "conll")
 
 
 def predict(
-    model: Annotated[str, typer.Argument(help="Task model: a folder that elmokit train wrote.")],
+    model: TaskModelArgument,
     file: Annotated[
         Path | None,
         typer.Argument(metavar="[INPUT]", help="One text per line; - for standard input."),

@@ -1,8 +1,20 @@
-"""Columns of a file of examples, as the command line gives them."""
+"""What the commands about task models share: the model, and the columns of a file of examples."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from elmokit.errors import InputError
+
+TaskModelArgument = Annotated[
+    str, typer.Argument(help="Task model: a folder that elmokit train wrote.")
+]
+ColumnOption = Annotated[
+    list[str] | None,
+    typer.Option(help="A column to read, such as text=2 or label=class. May be repeated."),
+]
 
 
 def parse_columns(given: list[str] | None) -> dict[str, str]:
