@@ -2,12 +2,14 @@
 
 import json
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
 
 from elmokit.errors import FormatError, InputError, OutputError
-from elmokit.tasks import NerTagger, RelationClassifier, TextClassifier
+from elmokit.formats.checkpoint import Checkpoint
+from elmokit.tasks import NerTagger, RelationClassifier, TextClassifier, saved
 from elmokit.tasks.readers.examples import TaggedExample, TextExample
 from elmokit.tasks.readers.relations import parse_marked
 from helpers.task_data import reviews, tagged
@@ -83,6 +85,22 @@ def test_a_stopped_training_continues(tiny, quick, tmp_path, monkeypatch, one_th
     )
     assert "resuming after epoch 2" in said
     assert same(weights(whole), weights(resumed))
+
+
+@pytest.mark.parametrize(("tuned", "n"), [(False, 1), (True, 3)])
+def test_the_checksum_of_a_frozen_bilm_is_computed_once(
+    tiny, quick, tmp_path, monkeypatch, tuned, n
+):
+    """That of a large biLM takes a while, and every best epoch saves the model."""
+    computed, values = [], iter((10.0, 20.0))
+    checksum, score = Checkpoint.checksum, NerTagger.score
+    monkeypatch.setattr(Checkpoint, "checksum", lambda self: computed.append(1) or checksum(self))
+    monkeypatch.setattr(NerTagger, "score", lambda *a: replace(score(*a), value=next(values)))
+    monkeypatch.setattr(saved.native, "write", lambda *_: None)  # its card has a checksum too
+    quick["training"]["epochs"] = 2
+    quick["tuning"] = {"enabled": tuned}
+    NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=tmp_path / "out")
+    assert len(computed) == n
 
 
 def test_early_stopping(tiny, quick):

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from elmokit._version import __version__
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, ModelNotFoundError, shown
-from elmokit.formats import bundled_models, bundled_path, native
+from elmokit.formats import bundled_models, bundled_path, native, read_model
 from elmokit.io.atomic import new_folder
 from elmokit.tasks.card import card
 
@@ -151,9 +151,16 @@ def fill(network: nn.Module, saved: SavedTask) -> None:
         ) from error
 
 
-def write(task: Task[Any, Any], folder: Path, overwrite: bool) -> None:
-    """Write a task model into a folder."""
-    checksum = task.elmo.checkpoint().checksum()
+def write(task: Task[Any, Any], folder: Path, overwrite: bool, checksum: str | None = None) -> None:
+    """Write a task model into a folder.
+
+    Args:
+        task: The model.
+        folder: Where to write it.
+        overwrite: Whether an existing model may be replaced.
+        checksum: That of the biLM, if it is known: it takes a while for a large one.
+    """
+    checksum = checksum or task.elmo.checkpoint().checksum()
     name = _bundled_name(task.elmo, checksum)
     about = {"elmokit": __version__, "torch": torch.__version__, **task.about}
     values = {
@@ -205,4 +212,4 @@ def _bundled_name(elmo: Elmo, checksum: str) -> str | None:
 
 @cache  # a training saves its model after every epoch that is the best so far
 def _bundled_checksum(name: str) -> str:
-    return Elmo.load(bundled_path(name), device="cpu").checkpoint().checksum()
+    return read_model(bundled_path(name)).checksum()

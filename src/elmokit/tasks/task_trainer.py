@@ -18,11 +18,12 @@ from torch import Tensor
 
 from elmokit.devices import is_out_of_memory
 from elmokit.errors import FormatError, InputError, OutputError, TrainingError
-from elmokit.io.atomic import clear_errors, new_file, remove_path
+from elmokit.io.atomic import clear_errors, new_file, remove_path, write_text
 from elmokit.io.lock import lock_folder
 from elmokit.io.progress import clock_time
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.pretrain.run.stop_signal import StopSignal
+from elmokit.tasks import saved
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.schedules import parameter_groups, rate_factor
@@ -82,13 +83,15 @@ def train_task(
     """
     prepared = task.prepare(train), task.prepare(dev)  # finds mistakes before a folder exists
     with ExitStack() as stack:
+        checksum = None
         if run.folder is not None:
-            _open_folder(run, _fingerprint(task, train, dev))
+            checksum = task.elmo.checkpoint().checksum()
+            _open_folder(run, _fingerprint(task, checksum, train, dev))
             stack.enter_context(lock_folder(run.folder, run.folder))
             for left in run.folder.glob("elmokit-*"):  # of a process that was killed
                 remove_path(left)
         signal = stack.enter_context(StopSignal(say))
-        training = _Training(task, *prepared, run, say, signal)
+        training = _Training(task, *prepared, run, checksum, say, signal)
         stack.enter_context(training.layers)
         training.prepare()
         with signal.after_the_step():
@@ -105,6 +108,7 @@ class _Training:
         train: Sequence[Prepared],
         dev: Sequence[Prepared],
         run: TaskRun,
+        checksum: str | None,
         say: Callable[[str], None],
         signal: StopSignal,
     ) -> None:
@@ -113,6 +117,7 @@ class _Training:
         self.tuned = (
             ElmoEmbedding(task.elmo, trainable=True) if self.settings.tuning.enabled else None
         )
+        self.checksum = None if self.tuned else checksum  # it changes as the biLM learns
         limit = 0 if self.tuned else round(self.settings.training.cache_gb * _GB)
         self.layers = FrozenLayers(task.elmo, task.input.layers, limit, run.folder)
         bilm = task.elmo.bilm if self.tuned else None
@@ -202,7 +207,7 @@ class _Training:
             self.best = copy.deepcopy(self._weights())
             task.about = self._about(scores)
             if self.run.best is not None:
-                task.save(self.run.best, overwrite=True)
+                saved.write(task, self.run.best, True, self.checksum)
         self._checkpoint()
 
     def finish(self) -> None:
@@ -322,13 +327,15 @@ def _open_folder(run: TaskRun, fingerprint: str) -> None:
         )
     with clear_errors(run.folder):
         run.folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"fingerprint": fingerprint}) + "\n", encoding="utf-8")
+    write_text(path, json.dumps({"fingerprint": fingerprint}) + "\n")
 
 
-def _fingerprint(task: Task[Any, Any], train: Sequence[Any], dev: Sequence[Any]) -> str:
-    """Identify a training: examples, settings, biLM and static vectors."""
+def _fingerprint(
+    task: Task[Any, Any], checksum: str, train: Sequence[Any], dev: Sequence[Any]
+) -> str:
+    """Identify a training: examples, settings, biLM (by its checksum) and static vectors."""
     digest = sha256(json.dumps(task.settings.to_dict(), sort_keys=True).encode())
-    digest.update(f"{task.elmo.checkpoint().checksum()} {task.elmo.tokenizer.name}".encode())
+    digest.update(f"{checksum} {task.elmo.tokenizer.name}".encode())
     if (static := task.input.static) is not None:
         digest.update("\n".join(static.words).encode("utf-8", "surrogatepass"))
         digest.update(static.known().cpu().numpy().tobytes())
