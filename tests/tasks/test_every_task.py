@@ -11,6 +11,7 @@ from elmokit.tasks import (
     RelationClassifier,
     SimilarityScorer,
     TextClassifier,
+    relation,
     task_class,
 )
 from elmokit.tasks.readers.examples import PairExample
@@ -114,6 +115,15 @@ def test_long_texts_keep_their_first_and_last_sentences(tiny, quick):
     assert _shortened(sentences, 5) == [list("abc"), list("hi")]
     assert _shortened(sentences, 8) == [list("abc"), ["d"], ["f"], list("ghi")]
     assert sum(map(len, _shortened(sentences, 1))) == 1
+
+
+def test_relations_are_split_into_words_once(tiny, quick, monkeypatch):
+    split = []
+    words = relation.relation_words
+    monkeypatch.setattr(relation, "relation_words", lambda *a: split.append(1) or words(*a))
+    quick["training"]["epochs"] = 2
+    RelationClassifier.train(relations(8), relations(4, 1), elmo=tiny, settings=quick)
+    assert len(split) == 8 + 4
 
 
 def test_names():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import TextExample
 from elmokit.tasks.readers.labelled_texts import read_text_examples
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import Sentences, WordBatch
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import tokenize_one
@@ -75,20 +75,20 @@ class TextClassifier(LabelTask[TextExample]):
         """Return the example of a text: a string, or a list of tokens."""
         return given if isinstance(given, TextExample) else TextExample(given, None)
 
-    def texts(self, example: TextExample) -> list[Sentences]:
-        """Return the sentences of a text, without those in the middle if it is too long."""
+    def prepare(self, example: TextExample) -> Prepared:
+        """Split a text into sentences, without those in the middle if it is too long."""
         if not isinstance(example.text, str):
             sentences = [tokenize_one(self.elmo.tokenizer, example.text)]
         else:
             sentences = [self.elmo.tokenizer(s) for s in split_sentences(example.text)]
-        return [_shortened(sentences, self.settings.model.most_words)]
+        return Prepared(example, [_shortened(sentences, self.settings.model.most_words)])
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         model = self.settings.model
         kind = AttentiveClassifier if model.network == "attentive" else BiattentiveClassifier
         return kind(input_dim, model.hidden_dim, len(self.labels), model.dropout, output_dim)
 
-    def forward(self, batch: WordBatch, examples: Sequence[TextExample]) -> Tensor:
+    def forward(self, batch: WordBatch) -> Tensor:
         """Scores (B, labels)."""
         x, after = self.input(batch)
         scores: Tensor = self.head(x, batch.mask, after)

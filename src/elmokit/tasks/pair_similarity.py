@@ -22,7 +22,8 @@ from elmokit.tasks.readers.examples import PairExample
 from elmokit.tasks.readers.sentence_pairs import read_pair_examples
 from elmokit.tasks.task import Task
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
-from elmokit.tasks.word_input import Sentences, WordBatch
+from elmokit.tasks.word_batches import Prepared
+from elmokit.tasks.word_input import WordBatch
 from elmokit.text.tokenizers import tokenize_one
 
 
@@ -128,16 +129,17 @@ class SimilarityScorer(Task[PairExample, float]):
             raise InputError("expected two texts: a pair, or a line with a tab between them")
         return PairExample(pair[0], pair[1], None)
 
-    def texts(self, example: PairExample) -> list[Sentences]:
-        """Return both texts, each as one sentence."""
+    def prepare(self, example: PairExample) -> Prepared:
+        """Split both texts into words, each as one sentence."""
         split = self.elmo.tokenizer
-        return [[tokenize_one(split, text)] for text in (example.first, example.second)]
+        both = (example.first, example.second)
+        return Prepared(example, [[tokenize_one(split, text)] for text in both])
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         least, most = int(self.labels[0]), int(self.labels[-1])
         return SimilarityNetwork(input_dim, output_dim, least, most, self.settings.model)
 
-    def forward(self, batch: WordBatch, examples: Sequence[PairExample]) -> Tensor:
+    def forward(self, batch: WordBatch) -> Tensor:
         """Scores (B, points)."""
         x, after = self.input(batch)
         scores: Tensor = self.head(x, batch.mask, after)

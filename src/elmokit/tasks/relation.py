@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from elmokit.tasks.readers.relations import (
     relation_words,
 )
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
-from elmokit.tasks.word_input import Sentences, WordBatch
+from elmokit.tasks.word_batches import Prepared
+from elmokit.tasks.word_input import WordBatch
 
 
 @dataclass(frozen=True)
@@ -103,18 +103,18 @@ class RelationClassifier(LabelTask[RelationExample]):
         """Return the example of a text with marked entities."""
         return given if isinstance(given, RelationExample) else parse_marked(given)
 
-    def texts(self, example: RelationExample) -> list[Sentences]:
-        """Return the words of the sentence."""
-        return [[relation_words(example, self.elmo.tokenizer)[0]]]
+    def prepare(self, example: RelationExample) -> Prepared:
+        """Split the sentence into words, and find those of both entities."""
+        words, first, second = relation_words(example, self.elmo.tokenizer)
+        return Prepared(example, [[words]], (first, second))
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         return RelationHead(input_dim, output_dim, len(self.labels), self.settings.model)
 
-    def forward(self, batch: WordBatch, examples: Sequence[RelationExample]) -> Tensor:
+    def forward(self, batch: WordBatch) -> Tensor:
         """Scores (B, labels)."""
         first, second = torch.zeros((2, *batch.mask.shape), dtype=torch.bool)
-        for row, example in enumerate(examples):
-            _, (a, b), (c, d) = relation_words(example, self.elmo.tokenizer)
+        for row, ((a, b), (c, d)) in enumerate(batch.places):
             first[row, a:b] = True
             second[row, c:d] = True
         x, after = self.input(batch)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -24,23 +24,14 @@ from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.static_vectors import read_static_vectors
 from elmokit.tasks.task_settings import TaskSettings
 from elmokit.tasks.task_trainer import TaskRun, train_task
-from elmokit.tasks.word_batches import Batcher, by_length
-from elmokit.tasks.word_input import Sentences, StaticTable, WordBatch, WordInput
+from elmokit.tasks.word_batches import Batcher, Prepared, by_length
+from elmokit.tasks.word_input import StaticTable, WordBatch, WordInput
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 Self = TypeVar("Self", bound="Task[Any, Any]")
 
 _PREDICTED_AT_ONCE = 64  # examples
-
-
-class Prepared(NamedTuple):
-    """An example with its texts, which are split into words once."""
-
-    example: Any
-    texts: list[Sentences]
-    length: int
-    """Number of words."""
 
 
 class Task(ABC, Generic[Example, Prediction]):
@@ -91,8 +82,8 @@ class Task(ABC, Generic[Example, Prediction]):
         """Return the example, without an answer, that a user's input stands for."""
 
     @abstractmethod
-    def texts(self, example: Example) -> list[Sentences]:
-        """Return the texts of an example, each a row of its batch; all have equally many."""
+    def prepare(self, example: Example) -> Prepared:
+        """Split the texts of an example into words; all examples have equally many texts."""
 
     @abstractmethod
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
@@ -104,7 +95,7 @@ class Task(ABC, Generic[Example, Prediction]):
         """
 
     @abstractmethod
-    def forward(self, batch: WordBatch, examples: Sequence[Example]) -> Any:
+    def forward(self, batch: WordBatch) -> Any:
         """Return what the head computes for a batch; decode and loss take it."""
 
     @abstractmethod
@@ -218,28 +209,21 @@ class Task(ABC, Generic[Example, Prediction]):
     ) -> list[Prediction]:
         """Predict for each of some texts, or examples."""
         whole_number(batch_size, "batch_size", 1)
-        examples = [self.parse(text) for text in each(texts, "texts", "a list of texts")]
+        given = each(texts, "texts", "a list of texts")
+        prepared = [self.prepare(self.parse(text)) for text in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
-            return self.predict_prepared(self.prepare(examples), layers, batch_size)
+            return self.predict_prepared(prepared, layers, batch_size)
 
     def evaluate(
         self, examples: str | Path | Sequence[Any], columns: dict[str, str] | None = None
     ) -> Scores:
         """Compare predictions with the answers in a file, or of a list of examples."""
         given = self._examples(examples, "examples", columns)
+        prepared = [self.prepare(example) for example in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
-            return self.score(given, self.predict_prepared(self.prepare(given), layers))
+            return self.score(given, self.predict_prepared(prepared, layers))
 
     # What the trainer calls
-
-    def prepare(self, examples: Iterable[Example]) -> list[Prepared]:
-        """Split the texts of examples into words."""
-        found = []
-        for example in examples:
-            texts = self.texts(example)
-            length = sum(len(sentence) for text in texts for sentence in text)
-            found.append(Prepared(example, texts, length))
-        return found
 
     @torch.no_grad()
     def predict_prepared(
@@ -256,9 +240,7 @@ class Task(ABC, Generic[Example, Prediction]):
         for indices in by_length([item.length for item in prepared], batch_size):
             some = [prepared[i] for i in indices]
             examples = [item.example for item in some]
-            # the rows of an example with several texts are adjacent
-            texts = [text for item in some for text in item.texts]
-            output = self.forward(batcher.make(texts), examples)
+            output = self.forward(batcher.make(some))
             found.update(zip(indices, self.decode(output, examples), strict=True))
         return [found[i] for i in range(len(prepared))]
 

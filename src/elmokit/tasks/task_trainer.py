@@ -27,10 +27,10 @@ from elmokit.tasks import saved
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.schedules import parameter_groups, rate_factor
-from elmokit.tasks.word_batches import Batcher, shuffled
+from elmokit.tasks.word_batches import Batcher, Prepared, shuffled
 
 if TYPE_CHECKING:
-    from elmokit.tasks.task import Prepared, Task
+    from elmokit.tasks.task import Task
 
 _GB = 1_000_000_000
 
@@ -81,7 +81,8 @@ def train_task(
         run: Where to keep the model and a checkpoint.
         say: Called with each line of progress.
     """
-    prepared = task.prepare(train), task.prepare(dev)  # finds mistakes before a folder exists
+    # finds mistakes before a folder exists
+    prepared = list(map(task.prepare, train)), list(map(task.prepare, dev))
     with ExitStack() as stack:
         checksum = None
         if run.folder is not None:
@@ -168,10 +169,7 @@ class _Training:
             for group in self.optimizer.param_groups:
                 group["lr"] = group["peak"] * factor if epoch >= group["from"] else 0.0
             task.network.train()
-            output = task.forward(
-                batcher.make([text for item in some for text in item.texts]), examples
-            )
-            loss = task.loss(output, examples)
+            loss = task.loss(task.forward(batcher.make(some)), examples)
             self.optimizer.zero_grad()
             torch.autograd.backward(loss + task.input.penalty())
             learning = [p for g in self.groups for p in g["params"] if p.grad is not None]
