@@ -19,18 +19,6 @@ from elmokit.tasks.readers import (
 GOOD = [TextExample("A fine film.", "pos"), TextExample('It is "dull", no?', "neg")]
 
 
-@pytest.fixture
-def file(tmp_path):
-    """Write a file and return its path."""
-
-    def write(name, text):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
