@@ -107,6 +107,19 @@ def test_what_is_shown(tiny, quick):
         scorer("only one")
 
 
+def test_one_pair_or_many(tiny, quick):
+    quick["training"]["epochs"] = 1
+    scorer = SimilarityScorer.train(pairs(8), pairs(4, 1), elmo=tiny, settings=quick)
+    pair, tokens = ("the rain .", "the storm ."), (["the", "rain", "."], ["the", "storm", "."])
+    one = scorer(pair)
+    assert isinstance(one, float)
+    for same in (tokens, "the rain .\tthe storm .", PairExample(*pair)):
+        assert scorer(same) == pytest.approx(one, abs=1e-4)
+    for many in ([pair], (pair, pair), [list(pair), tokens, PairExample(*pair)]):
+        assert scorer(many) == pytest.approx([one] * len(many), abs=1e-4)
+    assert scorer([]) == []
+
+
 def test_long_texts_keep_their_first_and_last_sentences(tiny, quick):
     from elmokit.tasks.classification import _shortened
 

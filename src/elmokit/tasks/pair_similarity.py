@@ -94,9 +94,9 @@ class SimilarityScorer(Task[PairExample, float]):
 
     Examples:
         >>> from elmokit.tasks import SimilarityScorer
-        >>> scorer = SimilarityScorer.load("my-similarity")                    # doctest: +SKIP
-        >>> scorer.predict([("A man sings .", "Someone is singing .")])        # doctest: +SKIP
-        [4.1]
+        >>> scorer = SimilarityScorer.load("my-similarity")      # doctest: +SKIP
+        >>> scorer(("A man sings .", "Someone is singing ."))    # doctest: +SKIP
+        4.1
     """
 
     name = "similarity"
@@ -128,6 +128,11 @@ class SimilarityScorer(Task[PairExample, float]):
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InputError("expected two texts: a pair, or a line with a tab between them")
         return PairExample(pair[0], pair[1], None)
+
+    def _is_one(self, given: Any) -> bool:
+        """A tuple of two texts is one pair; a list has many."""
+        pair = isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], tuple)
+        return pair or super()._is_one(given)
 
     def prepare(self, example: PairExample) -> Prepared:
         """Split both texts into words, each as one sentence."""

@@ -199,10 +199,8 @@ class Task(ABC, Generic[Example, Prediction]):
         saved.write(self, file_path(folder, "folder").expanduser(), flag(overwrite, "overwrite"))
 
     def __call__(self, text: Any) -> Any:
-        """Predict for one text, or for each text of a list."""
-        if isinstance(text, str):
-            return self.predict([text])[0]
-        return self.predict(text)
+        """Predict for one text or example, or for each of a list."""
+        return self.predict([text])[0] if self._is_one(text) else self.predict(text)
 
     def predict(
         self, texts: Iterable[Any], batch_size: int = _PREDICTED_AT_ONCE
@@ -243,6 +241,10 @@ class Task(ABC, Generic[Example, Prediction]):
             output = self.forward(batcher.make(some))
             found.update(zip(indices, self.decode(output, examples), strict=True))
         return [found[i] for i in range(len(prepared))]
+
+    def _is_one(self, given: Any) -> bool:
+        """Whether a user's input is one text or example, and not a list of them."""
+        return isinstance(given, str | self.example)
 
     @classmethod
     def _check_example(cls, example: Any, name: str) -> None:
