@@ -148,6 +148,18 @@ def test_what_cannot_be_resumed(tiny, quick, tmp_path):
     assert json.loads((out / "best" / "task.json").read_text())["task"] == "ner"
 
 
+def test_leftovers_of_killed_processes_are_removed(tiny, quick, tmp_path):
+    quick["training"]["epochs"] = 1
+    out = tmp_path / "out"
+    NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=out)
+    before = {path.name for path in out.iterdir()}
+    for name in (".best.1a2b3c4d.tmp", "elmokit-1a2b"):
+        (out / name).mkdir()
+        (out / name / "file").write_text("half")
+    NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=out, resume=True)
+    assert {path.name for path in out.iterdir()} == before
+
+
 def test_the_given_model_stays_as_it_is(tiny, quick):
     quick["training"]["epochs"] = 1
     tiny.bilm.requires_grad_()

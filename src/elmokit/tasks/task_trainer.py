@@ -18,7 +18,13 @@ from torch import Tensor
 
 from elmokit.devices import is_out_of_memory
 from elmokit.errors import FormatError, InputError, OutputError, TrainingError
-from elmokit.io.atomic import clear_errors, new_file, remove_path, write_text
+from elmokit.io.atomic import (
+    clear_errors,
+    new_file,
+    remove_leftovers,
+    remove_path,
+    write_text,
+)
 from elmokit.io.lock import lock_folder
 from elmokit.io.progress import clock_time
 from elmokit.nn.embedding import ElmoEmbedding
@@ -89,8 +95,7 @@ def train_task(
             checksum = task.elmo.checkpoint().checksum()
             _open_folder(run, _fingerprint(task, checksum, train, dev))
             stack.enter_context(lock_folder(run.folder, run.folder))
-            for left in run.folder.glob("elmokit-*"):  # of a process that was killed
-                remove_path(left)
+            _remove_leftovers(run.folder)
         signal = stack.enter_context(StopSignal(say))
         training = _Training(task, *prepared, run, checksum, say, signal)
         stack.enter_context(training.layers)
@@ -326,6 +331,15 @@ def _open_folder(run: TaskRun, fingerprint: str) -> None:
     with clear_errors(run.folder):
         run.folder.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps({"fingerprint": fingerprint}) + "\n")
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Delete what killed processes left: layers, and models that were being saved."""
+    for left in folder.glob("elmokit-*"):
+        remove_path(left)
+    # without a best model, a process was killed between two renames: one of them is the best
+    if (folder / "best").exists() or not (folder / "checkpoint.pt").exists():
+        remove_leftovers(folder / "best")
 
 
 def _fingerprint(
