@@ -55,10 +55,12 @@ def test_predictions_do_not_depend_on_the_batch(tiny, quick):
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-3)
 
 
-@pytest.mark.parametrize("tuned", [False, True])
-def test_a_stopped_training_continues(tiny, quick, tmp_path, monkeypatch, one_thread, tuned):
+@pytest.mark.parametrize(("tuned", "cache_gb"), [(False, 8.0), (False, 0.0), (True, 8.0)])
+def test_a_stopped_training_continues(
+    tiny, quick, tmp_path, monkeypatch, one_thread, tuned, cache_gb
+):
     """Stopped in the third epoch and resumed, it gives the model of an uninterrupted one."""
-    quick["training"]["epochs"] = 4
+    quick["training"] |= {"epochs": 4, "cache_gb": cache_gb}
     quick["tuning"] = {"enabled": tuned, "learning_rate": 0.001}
     whole = NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=tmp_path / "whole")
 
