@@ -23,6 +23,6 @@ def parse_columns(given: list[str] | None) -> dict[str, str]:
     for item in given or []:
         name, _, column = map(str.strip, item.partition("="))
         if not (name and column):
-            raise InputError(f"--column needs NAME=COLUMN, such as text=2, not {item!r}")
+            raise InputError(f"--column needs NAME=COLUMN, such as --column text=2, not {item!r}")
         found[name] = column
     return found

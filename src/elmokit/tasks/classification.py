@@ -67,9 +67,11 @@ class TextClassifier(LabelTask[TextExample]):
     )
 
     @classmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[TextExample]:
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[TextExample]:
         """Read texts and labels; see docs/task-data.md."""
-        return read_text_examples(path, columns)
+        return read_text_examples(path, columns, labelled=labelled)
 
     def parse(self, given: Any) -> TextExample:
         """Return the example of a text: a string, or a list of tokens."""

@@ -73,8 +73,10 @@ class LabelTask(Task[Example, Label]):
         """Return the label and its probability."""
         return f"{prediction.label} {prediction.probabilities[prediction.label]:.3f}"
 
-    def record(self, prediction: Label) -> dict[str, Any]:
+    def record(self, prediction: Label | None) -> dict[str, Any]:
         """Return the label and all probabilities."""
+        if prediction is None:
+            return {"label": None, "probabilities": None}
         return {"label": prediction.label, "probabilities": prediction.probabilities}
 
 

@@ -104,9 +104,11 @@ class SimilarityScorer(Task[PairExample, float]):
     defaults = TaskSettings(SimilaritySettings(), InputSettings(), training=TaskTraining(epochs=20))
 
     @classmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[PairExample]:
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[PairExample]:
         """Read pairs of texts and their scores; see docs/task-data.md."""
-        return read_pair_examples(path, columns)
+        return read_pair_examples(path, columns, labelled=labelled)
 
     @classmethod
     def labels_of(cls, examples: Sequence[PairExample]) -> list[str]:
@@ -172,6 +174,6 @@ class SimilarityScorer(Task[PairExample, float]):
         """Return the similarity."""
         return f"{prediction:.3f}"
 
-    def record(self, prediction: float) -> dict[str, Any]:
+    def record(self, prediction: float | None) -> dict[str, Any]:
         """Return the similarity."""
         return {"score": prediction}

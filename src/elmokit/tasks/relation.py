@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from elmokit.io.lines import STANDARD_INPUT
 from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.entity_attention import EntityAttention
@@ -16,6 +17,7 @@ from elmokit.tasks.labelling import LabelTask
 from elmokit.tasks.measures.relation_scores import relation_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import RelationExample
+from elmokit.tasks.readers.records import Source
 from elmokit.tasks.readers.relations import (
     parse_marked,
     read_relation_examples,
@@ -95,9 +97,18 @@ class RelationClassifier(LabelTask[RelationExample]):
     defaults = TaskSettings(RelationSettings(), InputSettings(), training=TaskTraining(epochs=20))
 
     @classmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[RelationExample]:
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[RelationExample]:
         """Read sentences with marked entities and labels; see docs/task-data.md."""
-        return read_relation_examples(path, columns)
+        return read_relation_examples(path, columns, labelled=labelled)
+
+    @classmethod
+    def is_table(cls, path: Path, columns: dict[str, str] | None = None) -> bool:
+        """Rows are also known by a tab in the first line, as in the files of SemEval."""
+        if super().is_table(path, columns):
+            return True
+        return path != STANDARD_INPUT and "\t" in Source(path).first
 
     def parse(self, given: Any) -> RelationExample:
         """Return the example of a text with marked entities."""

@@ -117,16 +117,16 @@ def read(path: Path, name: str) -> SavedTask:
         ) from error
 
 
-def load_bilm(saved: SavedTask, device: torch.device) -> Elmo:
+def load_bilm(saved: SavedTask, device: torch.device, tokenizer: str | None = None) -> Elmo:
     """Load the biLM of a saved model, and check that it is the one it was trained with."""
-    if "function" in saved.bilm:
+    if tokenizer is None and "function" in saved.bilm:
         raise FormatError(
             f"{saved.folder} was trained with the tokenizer function {saved.bilm['function']}; "
             "pass elmo= loaded with it"
         )
     named = "name" in saved.bilm
     model = bundled_path(saved.bilm["name"]) if named else saved.folder / "bilm"
-    elmo = Elmo.load(model, tokenizer=saved.bilm.get("tokenizer"), device=device)
+    elmo = Elmo.load(model, tokenizer=tokenizer or saved.bilm.get("tokenizer"), device=device)
     if not is_its_bilm(saved, elmo):
         raise FormatError(
             f"{saved.folder} was trained with another version of the biLM {model.name}; train it "

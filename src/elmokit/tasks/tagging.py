@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -11,16 +12,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.errors import InputError
 from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
 from elmokit.tasks.readers.examples import TaggedExample
+from elmokit.tasks.readers.records import table_kind, unpacked_suffix
 from elmokit.tasks.task import Task
 from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import WordBatch
 from elmokit.text.tokenizers import tokenize_one
 
 _BYTES, _PADDING = 256, 0
+_CONLL = (".conll", ".conllu", ".tsv", ".iob", ".iob2", ".bio", ".bioes", ".bilou", ".bmes")
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,18 @@ class Tagger(Task[TaggedExample, Tagged]):
     scheme: str | None = None
     """Scheme of tags whose order a CRF learns; None predicts every tag alone."""
 
+    @classmethod
+    def is_table(cls, path: Path, columns: dict[str, str] | None = None) -> bool:
+        """A CoNLL file is known by its suffix; a folder contains such files."""
+        if unpacked_suffix(path) in _CONLL or path.is_dir():
+            return True
+        if not columns and table_kind(path) is not None:
+            raise InputError(
+                f"{path} is not a file for {cls.name}; give one text per line (.txt), or a CoNLL "
+                f"file ({', '.join(_CONLL)})"
+            )
+        return bool(columns)
+
     def parse(self, given: Any) -> TaggedExample:
         """Return the example of a sentence: a string, or a list of tokens."""
         if isinstance(given, TaggedExample):
@@ -158,8 +174,9 @@ class Tagger(Task[TaggedExample, Tagged]):
         pairs = zip(prediction.words, prediction.tags, strict=True)
         return " ".join(f"{word}/{tag}" for word, tag in pairs)
 
-    def record(self, prediction: Tagged) -> dict[str, Any]:
+    def record(self, prediction: Tagged | None) -> dict[str, Any]:
         """Return words and tags."""
+        prediction = prediction or Tagged([], [])
         return {"words": prediction.words, "tags": prediction.tags}
 
     def to_conll(self, prediction: Tagged) -> str:

@@ -21,6 +21,7 @@ from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.tasks import saved
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.measures.scores import Scores
+from elmokit.tasks.readers.records import table_kind
 from elmokit.tasks.static_vectors import read_static_vectors
 from elmokit.tasks.task_settings import TaskSettings
 from elmokit.tasks.task_trainer import TaskRun, train_task
@@ -69,8 +70,21 @@ class Task(ABC, Generic[Example, Prediction]):
 
     @classmethod
     @abstractmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[Example]:
-        """Read examples with their answers from a file."""
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[Example]:
+        """Read examples from a file.
+
+        Args:
+            path: The file.
+            columns: Which columns to read.
+            labelled: Whether each example needs its answer.
+        """
+
+    @classmethod
+    def is_table(cls, path: Path, columns: dict[str, str] | None = None) -> bool:
+        """Whether a file to predict for is read as a table, and not line by line."""
+        return bool(columns) or table_kind(path) is not None
 
     @classmethod
     @abstractmethod
@@ -115,8 +129,8 @@ class Task(ABC, Generic[Example, Prediction]):
         """Return a prediction as a line for people."""
 
     @abstractmethod
-    def record(self, prediction: Prediction) -> dict[str, Any]:
-        """Return a prediction as plain values for JSON."""
+    def record(self, prediction: Prediction | None) -> dict[str, Any]:
+        """Return a prediction as plain values for JSON; that for a blank line is None."""
 
     # What users call
 
@@ -174,6 +188,7 @@ class Task(ABC, Generic[Example, Prediction]):
         *,
         elmo: Elmo | None = None,
         device: str | torch.device | None = None,
+        tokenizer: str | None = None,
     ) -> Self:
         """Load a saved model.
 
@@ -181,10 +196,14 @@ class Task(ABC, Generic[Example, Prediction]):
             folder: A saved model, or the folder of a training.
             elmo: The biLM it was trained with, if it is loaded already.
             device: Where to run; None uses a GPU if available.
+            tokenizer: How to split strings, such as "whitespace" for text that is tokenised
+                already; None splits them as in training.
         """
         found = saved.read(file_path(folder, "folder").expanduser(), cls.name)
+        if elmo is not None and tokenizer is not None:
+            raise InputError("elmo= has a tokenizer of its own; leave out tokenizer=")
         if elmo is None:
-            elmo = saved.load_bilm(found, choose_device(device))
+            elmo = saved.load_bilm(found, choose_device(device), tokenizer)
         elif not saved.is_its_bilm(found, instance(elmo, "elmo", Elmo, "a model from Elmo.load()")):
             raise InputError(f"{folder} was trained with another biLM; leave out elmo=")
         settings = cls.defaults.changed(found.settings)
