@@ -1,6 +1,8 @@
-"""Arguments for commands that write a report."""
+"""Arguments for commands that write a report, and models for those about tasks."""
 
 import pytest
+
+from helpers.task_data import FILES, write_files
 
 TEXT = "the cat sat on a mat .\na cat sat on the mat .\n" * 5
 
@@ -26,3 +28,23 @@ def arguments(tmp_path):
         "train": ["ner", "--train", tagged, "--dev", tagged, "--out", tmp_path / "model"],
         "index": [text, "--out", tmp_path / "index"],
     }
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory, tiny_folder):
+    """A folder with files and a trained model of every task."""
+    from elmokit import Elmo
+    from elmokit.tasks import task_class
+
+    folder = tmp_path_factory.mktemp("tasks")
+    write_files(folder)
+    settings = {"model": {"hidden_dim": 4}, "training": {"epochs": 1}}
+    for name, suffix in FILES.items():
+        task_class(name).train(
+            folder / f"train.{suffix}",
+            folder / f"dev.{suffix}",
+            elmo=Elmo.load(tiny_folder, tokenizer="english", device="cpu"),
+            settings=settings,
+            out=folder / name,
+        )
+    return folder

@@ -1,60 +1,14 @@
-"""elmokit train, predict and evaluate: for every task, in every format, and what they refuse."""
+"""elmokit train and evaluate: for every task, in every format, and what they refuse."""
 
-import io
 import json
 import shutil
-import sys
 
 import pytest
 
-from elmokit.tasks.measures.tag_schemes import read_spans
-from helpers.task_data import reviews, tagged
+from helpers.processes import one_sentence
+from helpers.task_data import FILES, TEXTS, reviews, write_files
 
-RELATIONS = """label\ttext
-Cause(e2,e1)\tThe <e1>fire</e1> was caused by a <e2>spark</e2>.
-Other\tA <e1>cat</e1> saw a <e2>dog</e2>.
-"""
-PAIRS = "first\tsecond\tscore\nA cat.\tA cat.\t5\nA dog.\tThe sea.\t0.5\nA man.\tA boy.\t3\n"
-TEXTS = {
-    "classify": ["The film is good.", "An awful film."],
-    "ner": ["Ann went to Rome .", "Bob slept ."],
-    "pos": ["Ann went to Rome .", "Bob slept ."],
-    "relation": ["A <e1>spark</e1> lit the <e2>fire</e2>.", "A <e2>cat</e2> has a <e1>tail</e1>."],
-    "similarity": ["A cat.\tA dog.", "A man.\tA boy."],
-}
-FILES = {"classify": "tsv", "ner": "conll", "pos": "conll", "relation": "rel", "similarity": "sts"}
 SMALL = ["--epochs", 1, "--set", "model.hidden_dim=4"]
-
-
-def write_files(folder):
-    """Write train and dev files of every task."""
-    for name, n, seed in (("train", 12, 0), ("dev", 4, 1)):
-        rows = "".join(f"{e.label}\t{e.text}\n" for e in reviews(n, seed))
-        sentences = (zip(e.words, e.tags, strict=True) for e in tagged(n, seed))
-        words = "\n".join("".join(f"{w} _ {t}\n" for w, t in pairs) for pairs in sentences)
-        texts = {"tsv": "label\ttext\n" + rows, "conll": words, "rel": RELATIONS, "sts": PAIRS}
-        for suffix, text in texts.items():
-            (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory, tiny_folder):
-    """A folder with files and a trained model of every task."""
-    from elmokit import Elmo
-    from elmokit.tasks import task_class
-
-    folder = tmp_path_factory.mktemp("tasks")
-    write_files(folder)
-    settings = {"model": {"hidden_dim": 4}, "training": {"epochs": 1}}
-    for name, suffix in FILES.items():
-        task_class(name).train(
-            folder / f"train.{suffix}",
-            folder / f"dev.{suffix}",
-            elmo=Elmo.load(tiny_folder, device="cpu"),
-            settings=settings,
-            out=folder / name,
-        )
-    return folder
 
 
 @pytest.fixture
@@ -149,53 +103,7 @@ def test_quiet(cli, place):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-# Predicting
-
-
-@pytest.mark.parametrize("task", FILES)
-def test_text_and_jsonl(cli, trained, tmp_path, task):
-    file = tmp_path / "input.txt"
-    file.write_text("\n".join(TEXTS[task]) + "\n\n", encoding="utf-8")
-    lines = cli("predict", trained / task, file).stdout.splitlines()
-    records = [
-        json.loads(line)
-        for line in cli("predict", trained / task, file, "--format", "jsonl").stdout.splitlines()
-    ]
-    assert len(lines) == len(records) == 2
-    for text, line, record in zip(TEXTS[task], lines, records, strict=True):
-        assert record["text"] == text
-        if task == "similarity":
-            assert line == f"{record['score']:.3f}"
-        elif task in ("classify", "relation"):
-            assert line == f"{record['label']} {record['probabilities'][record['label']]:.3f}"
-            assert sum(record["probabilities"].values()) == pytest.approx(1)
-        else:
-            assert record["words"] == text.split()
-            assert len(record["tags"]) == len(record["words"])
-        if task == "ner":
-            spans = [(e["start"], e["end"], e["type"]) for e in record["entities"]]
-            assert spans == read_spans(record["tags"])
-            assert line.count("[") == len(spans)
-        if task == "pos":
-            pairs = zip(record["words"], record["tags"], strict=True)
-            assert line == " ".join(f"{word}/{tag}" for word, tag in pairs)
-
-
-def test_conll_can_be_evaluated(cli, trained, tmp_path):
-    file, out = tmp_path / "input.txt", tmp_path / "tagged.conll"
-    file.write_text("\n".join(TEXTS["pos"]))
-    done = cli("predict", trained / "pos", file, "--format", "conll", "--out", out)
-    assert (done.returncode, done.stdout) == (0, f"wrote {out}\n")
-    assert out.read_text().count("\n\n") == 2
-    scores = json.loads(cli("evaluate", trained / "pos", out, "--json").stdout)
-    assert scores["value"] == 100
-
-
-def test_standard_input(cli, trained, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"A film.\n")))
-    done = cli("predict", trained / "classify", "-")
-    assert done.returncode == 0
-    assert done.stdout == cli("predict", trained / "classify", "--text", "A film.").stdout
+# Evaluating
 
 
 def test_evaluate_prints_tables(cli, trained):
@@ -223,7 +131,7 @@ TRAINING = [
     ("classify --column lable=1", "--column contains 'lable'; expected only the names text and"),
     ("classify --column text=no", "train.tsv has no column 'no'; its first line has label, text"),
     ("classify --column text=9", "train.tsv has 2 columns; expected at least 9; check --column"),
-    ("classify --column text", "--column needs NAME=COLUMN, such as text=2, not 'text'"),
+    ("classify --column text", "--column needs NAME=COLUMN, such as --column text=2, not 'text'"),
     ("classify --train names.tsv", "choose one with --column label=NAME"),
     ("classify --train three.tsv", "by number with --column text=1 --column label=2"),
     ("classify --train swapped.txt", "if the text is first, pass --column text=1 --column label=2"),
@@ -279,48 +187,8 @@ def test_mistakes_of_train(cli, place, typed, message):
     assert not (place / "out").exists()
 
 
-USING = [
-    ("predict classify", "give either a file or --text"),
-    ("predict classify dev.tsv --text a", "give either a file or --text"),
-    ("predict classify no.txt", "there is no file no.txt"),
-    ("predict classify .", "cannot read .: it is a folder; give a file"),
-    ("predict classify --text a --format conll",
-     "--format conll is for taggers, and classify is a model for classify"),
-    ("predict classify --text a --format xml", "--format must be text, jsonl or conll, not 'xml'"),
-    ("predict classify --text a --out no/x", "cannot write no/x: the folder no does not exist"),
-    ("predict classify --text a --device x", "cannot use the device 'x'"),
-    ("predict no-model --text a", "no-model is not a task model: it has no task.json"),
-    ("predict . --text a", ". is not a task model: it has no task.json"),
-    ("predict en --text a", "en is not a task model: it has no task.json"),
-    ("predict begun --text a", "begun is a training without a model so far; its first epoch"),
-    ("predict relation --text a", "the text has no marks; expected <e1>…</e1> and <e2>…</e2>"),
-    ("predict similarity --text a", "expected two texts: a pair, or a line with a tab between"),
-    ("evaluate no-model dev.tsv", "no-model is not a task model: it has no task.json"),
-    ("evaluate classify no.tsv", "there is no file no.tsv"),
-    ("evaluate classify dev.tsv --column label=5", "expected at least 5; check --column"),
-    ("evaluate classify dev.tsv --column words=1", "--column contains 'words'"),
-    ("evaluate ner dev.tsv", "sentence 1 of dev.tsv: unknown tag"),
-    ("evaluate relation dev.tsv", "line 2 of dev.tsv has no marks"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("typed", "message"), USING)
-def test_mistakes_of_predict_and_evaluate(cli, trained, monkeypatch, typed, message):
-    monkeypatch.chdir(trained)
-    (trained / "begun").mkdir(exist_ok=True)
-    (trained / "begun/training.json").write_text("{}")
-    assert one_sentence(cli(*typed.split()), message)
-
-
 def test_another_training_is_not_resumed(cli, place):
     command = ["train", "classify", *data("tsv"), "--out", "out"]
     assert cli(*command, *SMALL).returncode == 0
     done = cli(*command, *SMALL, "--epochs", 2, "--resume")
     assert one_sentence(done, "the training in out has other examples or settings")
-
-
-def one_sentence(done, message):
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("elmokit: ")
-    assert message in done.stderr
-    return done.stderr.count("\n") == 1

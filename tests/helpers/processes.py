@@ -31,3 +31,11 @@ def run_python(*arguments, stdin: str | None = None, **keywords) -> Finished:
         **keywords,
     )
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def one_sentence(done, message):
+    """Whether a command failed with an error of one line that contains a message."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("elmokit: ")
+    assert message in done.stderr
+    return done.stderr.count("\n") == 1

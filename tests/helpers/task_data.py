@@ -1,4 +1,4 @@
-"""Small data that every task can learn."""
+"""Small data that every task can learn, as examples and as files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ from elmokit.tasks.readers.examples import TaggedExample, TextExample
 
 PEOPLE, PLACES = ["Ann", "Bob", "Eve", "Mark"], ["Paris", "Rome", "New York", "Oslo"]
 GOOD, BAD = ["good", "fine", "great"], ["bad", "awful", "dull"]
+RELATIONS = """label\ttext
+Cause(e2,e1)\tThe <e1>fire</e1> was caused by a <e2>spark</e2>.
+Other\tA <e1>cat</e1> saw a <e2>dog</e2>.
+"""
+PAIRS = "first\tsecond\tscore\nA cat.\tA cat.\t5\nA dog.\tThe sea.\t0.5\nA man.\tA boy.\t3\n"
+TEXTS = {
+    "classify": ["The film is good.", "An awful film."],
+    "ner": ["Ann went to Rome .", "Bob slept ."],
+    "pos": ["Ann went to Rome .", "Bob slept ."],
+    "relation": ["A <e1>spark</e1> lit the <e2>fire</e2>.", "A <e2>cat</e2> has a <e1>tail</e1>."],
+    "similarity": ["A cat.\tA dog.", "A man.\tA boy."],
+}
+FILES = {"classify": "tsv", "ner": "conll", "pos": "conll", "relation": "rel", "similarity": "sts"}
 
 
 def tagged(n, seed=0):
@@ -27,3 +40,14 @@ def reviews(n, seed=0):
         word = rng.choice(GOOD if label == "pos" else BAD)
         found.append(TextExample(f"The film is {word}. I saw it on day {rng.randrange(9)}.", label))
     return found
+
+
+def write_files(folder):
+    """Write train and dev files of every task."""
+    for name, n, seed in (("train", 12, 0), ("dev", 4, 1)):
+        rows = "".join(f"{e.label}\t{e.text}\n" for e in reviews(n, seed))
+        sentences = (zip(e.words, e.tags, strict=True) for e in tagged(n, seed))
+        words = "\n".join("".join(f"{w} _ {t}\n" for w, t in pairs) for pairs in sentences)
+        texts = {"tsv": "label\ttext\n" + rows, "conll": words, "rel": RELATIONS, "sts": PAIRS}
+        for suffix, text in texts.items():
+            (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")

@@ -1,5 +1,6 @@
-"""Settings for tests of tasks."""
+"""Settings and files for tests of tasks."""
 
+import numpy as np
 import pytest
 
 
@@ -11,3 +12,18 @@ def quick():
         "input": {"dropout": 0.1},
         "training": {"epochs": 8, "batch_size": 4, "learning_rate": 0.01, "patience": 8},
     }
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a file of text, bytes or an array, and return its path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        if isinstance(content, np.ndarray):
+            np.save(path, content)
+        else:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write

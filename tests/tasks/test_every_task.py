@@ -11,6 +11,7 @@ from elmokit.tasks import (
     RelationClassifier,
     SimilarityScorer,
     TextClassifier,
+    relation,
     task_class,
 )
 from elmokit.tasks.readers.examples import PairExample
@@ -106,6 +107,19 @@ def test_what_is_shown(tiny, quick):
         scorer("only one")
 
 
+def test_one_pair_or_many(tiny, quick):
+    quick["training"]["epochs"] = 1
+    scorer = SimilarityScorer.train(pairs(8), pairs(4, 1), elmo=tiny, settings=quick)
+    pair, tokens = ("the rain .", "the storm ."), (["the", "rain", "."], ["the", "storm", "."])
+    one = scorer(pair)
+    assert isinstance(one, float)
+    for same in (tokens, "the rain .\tthe storm .", PairExample(*pair)):
+        assert scorer(same) == pytest.approx(one, abs=1e-4)
+    for many in ([pair], (pair, pair), [list(pair), tokens, PairExample(*pair)]):
+        assert scorer(many) == pytest.approx([one] * len(many), abs=1e-4)
+    assert scorer([]) == []
+
+
 def test_long_texts_keep_their_first_and_last_sentences(tiny, quick):
     from elmokit.tasks.classification import _shortened
 
@@ -114,6 +128,15 @@ def test_long_texts_keep_their_first_and_last_sentences(tiny, quick):
     assert _shortened(sentences, 5) == [list("abc"), list("hi")]
     assert _shortened(sentences, 8) == [list("abc"), ["d"], ["f"], list("ghi")]
     assert sum(map(len, _shortened(sentences, 1))) == 1
+
+
+def test_relations_are_split_into_words_once(tiny, quick, monkeypatch):
+    split = []
+    words = relation.relation_words
+    monkeypatch.setattr(relation, "relation_words", lambda *a: split.append(1) or words(*a))
+    quick["training"]["epochs"] = 2
+    RelationClassifier.train(relations(8), relations(4, 1), elmo=tiny, settings=quick)
+    assert len(split) == 8 + 4
 
 
 def test_names():

@@ -1,8 +1,11 @@
 """Layers on disk are those of the model."""
 
+import random
+
 import numpy as np
 import pytest
 
+from elmokit import Elmo
 from elmokit.tasks.frozen_layers import FrozenLayers
 
 SENTENCES = [["the", "cat", "sat"], ["a", "dog"], ["the", "cat", "sat"], [], ["x"]]
@@ -37,3 +40,20 @@ def test_each_distinct_sentence_once(tiny, monkeypatch):
     with FrozenLayers(tiny, [0], 1 << 20) as frozen:
         frozen.keep(SENTENCES)
         assert given == [["the", "cat", "sat"], ["a", "dog"], ["x"]]
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 30])
+def test_the_same_bits_whatever_was_computed_before(one_thread, limit):
+    """A resumed training computes layers again, and the words it has seen before are others."""
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdefghij", k=rng.randrange(1, 12))) for _ in range(200)]
+    sentences = [rng.choices(words, k=rng.randrange(1, 40)) for _ in range(32)]
+    found = []
+    for before in ([], [[word] for word in words]):
+        elmo = Elmo.random(device="cpu")
+        for sentence in before:
+            elmo.encode([sentence])
+        with FrozenLayers(elmo, [0, 1, 2], limit) as frozen:
+            frozen.keep(sentences)
+            found.append(np.concatenate(frozen.of(sentences)))
+    np.testing.assert_array_equal(*found)

@@ -74,3 +74,15 @@ def test_the_tokenizer_is_saved(quick, tmp_path):
     classifier = TextClassifier.train(reviews(12), reviews(2), elmo=elmo, settings=quick)
     classifier.save(tmp_path / "x")
     assert load(tmp_path / "x", device="cpu").elmo.tokenizer.name == "whitespace"
+
+
+def test_another_tokenizer(tiny_folder, quick, tmp_path):
+    quick["training"]["epochs"] = 1
+    tiny = Elmo.load(tiny_folder, tokenizer="english", device="cpu")
+    NerTagger.train(tagged(4), tagged(2), elmo=tiny, settings=quick).save(tmp_path / "x")
+    assert load(tmp_path / "x", device="cpu")("a,b").words == ["a", ",", "b"]
+    assert load(tmp_path / "x", device="cpu", tokenizer="whitespace")("a,b").words == ["a,b"]
+    with pytest.raises(InputError, match="has a tokenizer of its own; leave out tokenizer="):
+        load(tmp_path / "x", elmo=tiny, tokenizer="whitespace")
+    with pytest.raises(ConfigError, match="there is no tokenizer 'no'"):
+        load(tmp_path / "x", device="cpu", tokenizer="no")

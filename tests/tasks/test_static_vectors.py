@@ -19,19 +19,6 @@ def binary(end=b""):
     return b"4 2\n" + b"".join(w.encode() + b" " + v.tobytes() + end for w, v in rows)
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        if isinstance(content, np.ndarray):
-            np.save(path, content)
-        else:
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
 def check(path):
     found = read_static_vectors(path)
     assert found.words == WORDS

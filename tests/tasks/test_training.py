@@ -2,13 +2,16 @@
 
 import json
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
 
 from elmokit.errors import FormatError, InputError, OutputError
-from elmokit.tasks import NerTagger, TextClassifier
+from elmokit.formats.checkpoint import Checkpoint
+from elmokit.tasks import NerTagger, RelationClassifier, TextClassifier, saved
 from elmokit.tasks.readers.examples import TaggedExample, TextExample
+from elmokit.tasks.readers.relations import parse_marked
 from helpers.task_data import reviews, tagged
 
 TRAIN, DEV = tagged(40), tagged(15, seed=1)
@@ -52,10 +55,12 @@ def test_predictions_do_not_depend_on_the_batch(tiny, quick):
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-3)
 
 
-@pytest.mark.parametrize("tuned", [False, True])
-def test_a_stopped_training_continues(tiny, quick, tmp_path, monkeypatch, one_thread, tuned):
+@pytest.mark.parametrize(("tuned", "cache_gb"), [(False, 8.0), (False, 0.0), (True, 8.0)])
+def test_a_stopped_training_continues(
+    tiny, quick, tmp_path, monkeypatch, one_thread, tuned, cache_gb
+):
     """Stopped in the third epoch and resumed, it gives the model of an uninterrupted one."""
-    quick["training"]["epochs"] = 4
+    quick["training"] |= {"epochs": 4, "cache_gb": cache_gb}
     quick["tuning"] = {"enabled": tuned, "learning_rate": 0.001}
     whole = NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=tmp_path / "whole")
 
@@ -82,6 +87,22 @@ def test_a_stopped_training_continues(tiny, quick, tmp_path, monkeypatch, one_th
     )
     assert "resuming after epoch 2" in said
     assert same(weights(whole), weights(resumed))
+
+
+@pytest.mark.parametrize(("tuned", "n"), [(False, 1), (True, 3)])
+def test_the_checksum_of_a_frozen_bilm_is_computed_once(
+    tiny, quick, tmp_path, monkeypatch, tuned, n
+):
+    """That of a large biLM takes a while, and every best epoch saves the model."""
+    computed, values = [], iter((10.0, 20.0))
+    checksum, score = Checkpoint.checksum, NerTagger.score
+    monkeypatch.setattr(Checkpoint, "checksum", lambda self: computed.append(1) or checksum(self))
+    monkeypatch.setattr(NerTagger, "score", lambda *a: replace(score(*a), value=next(values)))
+    monkeypatch.setattr(saved.native, "write", lambda *_: None)  # its card has a checksum too
+    quick["training"]["epochs"] = 2
+    quick["tuning"] = {"enabled": tuned}
+    NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=tmp_path / "out")
+    assert len(computed) == n
 
 
 def test_early_stopping(tiny, quick):
@@ -129,6 +150,18 @@ def test_what_cannot_be_resumed(tiny, quick, tmp_path):
     assert json.loads((out / "best" / "task.json").read_text())["task"] == "ner"
 
 
+def test_leftovers_of_killed_processes_are_removed(tiny, quick, tmp_path):
+    quick["training"]["epochs"] = 1
+    out = tmp_path / "out"
+    NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=out)
+    before = {path.name for path in out.iterdir()}
+    for name in (".best.1a2b3c4d.tmp", "elmokit-1a2b"):
+        (out / name).mkdir()
+        (out / name / "file").write_text("half")
+    NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick, out=out, resume=True)
+    assert {path.name for path in out.iterdir()} == before
+
+
 def test_the_given_model_stays_as_it_is(tiny, quick):
     quick["training"]["epochs"] = 1
     tiny.bilm.requires_grad_()
@@ -151,3 +184,6 @@ def test_bad_data(tiny, quick):
         NerTagger.train(TRAIN, [], elmo=tiny, settings=quick)
     with pytest.raises(InputError, match="1 label; expected two or more"):
         TextClassifier.train(reviews(1), reviews(1), elmo=tiny, settings=quick)
+    relation = parse_marked("A <e1>cat</e1> saw a <e2>dog</e2>.", "Other")
+    with pytest.raises(InputError, match="1 label; expected two or more"):
+        RelationClassifier.train([relation], [relation], elmo=tiny, settings=quick)

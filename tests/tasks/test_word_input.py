@@ -6,7 +6,7 @@ import torch
 
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.task_settings import InputSettings
-from elmokit.tasks.word_batches import Batcher, by_length, shuffled
+from elmokit.tasks.word_batches import Batcher, Prepared, by_length, shuffled
 from elmokit.tasks.word_input import StaticTable, WordInput
 
 TEXTS = [[["The", "cat", "sat"]], [["a"], ["dog", "ran"], []], [[]]]
@@ -17,7 +17,8 @@ def batch_of(tiny, settings, texts=TEXTS, static=None):
     layer = WordInput(settings, tiny.n_layers, tiny.dim, static)
     layer.eval()
     with FrozenLayers(tiny, layer.layers) as frozen:
-        return layer, Batcher(layer, frozen, None, torch.device("cpu")).make(texts)
+        items = [Prepared(None, [text]) for text in texts]
+        return layer, Batcher(layer, frozen, None, torch.device("cpu")).make(items)
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,17 @@ import typer
 
 from elmokit.cli.options import DeviceOption
 from elmokit.cli.output import print_table
+from elmokit.cli.task_options import ColumnOption, TaskModelArgument, parse_columns
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="Task model: a folder that elmokit train wrote.")],
+    model: TaskModelArgument,
     examples: Annotated[Path, typer.Argument(help="Examples with answers; see docs/task-data.md.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(help="A column to read, such as text=2 or label=class. May be repeated."),
-    ] = None,
+    column: ColumnOption = None,
     device: DeviceOption = None,
 ) -> None:
     """Print how well a task model does: scores, per class, and which classes it confuses."""
-    from elmokit.cli.columns import parse_columns
     from elmokit.tasks import load
 
     columns = parse_columns(column)

@@ -44,7 +44,8 @@ _SETTINGS = {
 
 _ARGUMENT = re.compile(
     r"""
-    (?<![\w.-])([a-z]\w*)=              # not the end of a dotted setting
+    (?<![\w.-])(?<!--column\ )          # not the end of a dotted setting, nor a column
+    ([a-z]\w*)=
     (?![\[({=])                         # lists and the like have no form on the command line
     ("[^"]*"|'[^']*'|[\w./:+-]*\w)?     # a full stop ends the sentence, not the value
     """,

@@ -11,6 +11,7 @@ import typer
 from elmokit.cli.flags import in_flags
 from elmokit.cli.options import ModelOptions, ResumeOption, choice, with_model
 from elmokit.cli.output import say
+from elmokit.cli.task_options import ColumnOption, parse_columns
 from elmokit.tasks.names import TASKS
 
 
@@ -54,10 +55,7 @@ def train(
     seed: Annotated[
         int | None, typer.Option(help="The same seed gives the same model.", show_default="0")
     ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(help="A column to read, such as text=2 or label=class. May be repeated."),
-    ] = None,
+    column: ColumnOption = None,
     recipe: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
     setting: Annotated[
         list[str] | None,
@@ -74,7 +72,6 @@ def train(
     keeps the best so far.
     """
     from elmokit.cli import recipe_options as given
-    from elmokit.cli.columns import parse_columns
     from elmokit.settings import Mistakes, merge
     from elmokit.tasks import task_class
 

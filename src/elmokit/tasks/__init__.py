@@ -50,6 +50,7 @@ def load(
     *,
     elmo: Elmo | None = None,
     device: str | torch.device | None = None,
+    tokenizer: str | None = None,
 ) -> Task[Any, Any]:
     """Load a saved model of any task; see :meth:`elmokit.tasks.task.Task.load`."""
     from elmokit.tasks.saved import read_header
@@ -57,7 +58,7 @@ def load(
     name = read_header(file_path(folder, "folder").expanduser()).get("task")
     if not isinstance(name, str) or name not in TASKS:
         raise FormatError(f"{folder} is a model for the unknown task {shown(name)}; update ElmoKit")
-    return task_class(name).load(folder, elmo=elmo, device=device)
+    return task_class(name).load(folder, elmo=elmo, device=device, tokenizer=tokenizer)
 
 
 def __getattr__(name: str) -> Any:

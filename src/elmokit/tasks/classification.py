@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from elmokit.errors import InputError
 from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.attentive import AttentiveClassifier
 from elmokit.tasks.heads.biattentive import BiattentiveClassifier
+from elmokit.tasks.labelling import LabelTask
 from elmokit.tasks.measures.accuracy import label_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import TextExample
 from elmokit.tasks.readers.labelled_texts import read_text_examples
-from elmokit.tasks.task import Task
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import Sentences, WordBatch
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import tokenize_one
@@ -53,35 +50,7 @@ class ClassifierSettings:
         )
 
 
-@dataclass(frozen=True)
-class Label:
-    """The label that a classifier predicts for a text."""
-
-    label: str
-    probabilities: dict[str, float]
-    """Probability of every label."""
-
-    @classmethod
-    def best(cls, labels: Sequence[str], scores: Tensor) -> list[Label]:
-        """Return the label with the highest of its scores (B, K), for each row."""
-        found = []
-        for row in torch.softmax(scores.float(), -1).cpu().tolist():
-            shares = dict(zip(labels, row, strict=True))
-            found.append(cls(max(shares, key=shares.__getitem__), shares))
-        return found
-
-    @property
-    def shown(self) -> str:
-        """The label and its probability, for people."""
-        return f"{self.label} {self.probabilities[self.label]:.3f}"
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"label": self.label, "probabilities": self.probabilities}
-
-
-class TextClassifier(Task[TextExample, Label]):
+class TextClassifier(LabelTask[TextExample]):
     """One label for each text: a biLSTM with attention over its states.
 
     Examples:
@@ -98,66 +67,38 @@ class TextClassifier(Task[TextExample, Label]):
     )
 
     @classmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[TextExample]:
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[TextExample]:
         """Read texts and labels; see docs/task-data.md."""
-        return read_text_examples(path, columns)
-
-    @classmethod
-    def labels_of(cls, examples: Sequence[TextExample]) -> list[str]:
-        """Return the labels in alphabetical order."""
-        labels = sorted({example.label for example in examples if example.label is not None})
-        if len(labels) < 2:
-            raise InputError(
-                f"the training examples have {len(labels)} label{'s' * (len(labels) != 1)}; "
-                "expected two or more"
-            )
-        return labels
+        return read_text_examples(path, columns, labelled=labelled)
 
     def parse(self, given: Any) -> TextExample:
         """Return the example of a text: a string, or a list of tokens."""
         return given if isinstance(given, TextExample) else TextExample(given, None)
 
-    def texts(self, example: TextExample) -> list[Sentences]:
-        """Return the sentences of a text, without those in the middle if it is too long."""
+    def prepare(self, example: TextExample) -> Prepared:
+        """Split a text into sentences, without those in the middle if it is too long."""
         if not isinstance(example.text, str):
             sentences = [tokenize_one(self.elmo.tokenizer, example.text)]
         else:
             sentences = [self.elmo.tokenizer(s) for s in split_sentences(example.text)]
-        return [_shortened(sentences, self.settings.model.most_words)]
+        return Prepared(example, [_shortened(sentences, self.settings.model.most_words)])
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         model = self.settings.model
         kind = AttentiveClassifier if model.network == "attentive" else BiattentiveClassifier
         return kind(input_dim, model.hidden_dim, len(self.labels), model.dropout, output_dim)
 
-    def forward(self, batch: WordBatch, examples: Sequence[TextExample]) -> Tensor:
+    def forward(self, batch: WordBatch) -> Tensor:
         """Scores (B, labels)."""
         x, after = self.input(batch)
         scores: Tensor = self.head(x, batch.mask, after)
         return scores
 
-    def loss(self, output: Tensor, examples: Sequence[TextExample]) -> Tensor:
-        """Cross entropy."""
-        number = {label: i for i, label in enumerate(self.labels)}
-        gold = [number[str(example.label)] for example in examples]
-        return F.cross_entropy(output, torch.tensor(gold, device=output.device))
-
-    def decode(self, output: Tensor, examples: Sequence[TextExample]) -> list[Label]:
-        """Return the label with the highest score, and the probabilities of all."""
-        return Label.best(self.labels, output)
-
-    def score(self, examples: Sequence[TextExample], predictions: Sequence[Label]) -> Scores:
+    def _label_scores(self, gold: list[str], predicted: list[str]) -> Scores:
         """Accuracy, macro F1, per label, confusion."""
-        gold = [str(example.label) for example in examples]
-        return label_scores(gold, [found.label for found in predictions])
-
-    def show(self, prediction: Label) -> str:
-        """Return the label and its probability."""
-        return prediction.shown
-
-    def record(self, prediction: Label) -> dict[str, Any]:
-        """Return the label and all probabilities."""
-        return prediction.record
+        return label_scores(gold, predicted)
 
 
 def _shortened(sentences: Sentences, most: int) -> Sentences:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -86,14 +86,13 @@ class FrozenLayers:
         self._temporary = TemporaryDirectory(prefix="elmokit-", dir=self._folder)
         path = Path(self._temporary.name) / "layers.bin"
         check_space(path, tokens * self.bytes_per_token)
-        stream = self.elmo.stream([list(s) for s in fits], self.layers, dtype=np.float16)
         done = 0
         with (
             clear_errors(path),
             path.open("wb") as file,
             DelayedProgress("computing ELMo's layers", tokens, "tokens") as bar,
         ):
-            for sentence, array in zip(fits, stream, strict=True):
+            for sentence, array in zip(fits, self._computed(fits), strict=True):
                 file.write(np.ascontiguousarray(array.transpose(1, 0, 2)).tobytes())
                 self._place[sentence] = (done, len(sentence))
                 done += len(sentence)
@@ -108,11 +107,15 @@ class FrozenLayers:
         if missing:
             # sorted: which sentences share a batch must not depend on the order of a set
             ordered = sorted(missing)
-            arrays = self.elmo.encode(
-                [list(s) for s in ordered], self.layers, dtype=np.float16, progress=False
-            )
+            arrays = self._computed(ordered)
             found = {s: a.transpose(1, 0, 2) for s, a in zip(ordered, arrays, strict=True)}
         return [self._one(tuple(sentence), found) for sentence in sentences]
+
+    def _computed(self, sentences: Sequence[Sentence]) -> Iterator[Array]:
+        """Arrays (K, T, D)."""
+        texts = [list(sentence) for sentence in sentences]
+        # done: a resumed training needs the same bits, whatever was computed before
+        return self.elmo.stream(texts, self.layers, dtype=np.float16, done=[])
 
     def _one(self, sentence: Sentence, found: dict[Sentence, Array]) -> Array:
         if sentence in found:

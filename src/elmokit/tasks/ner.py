@@ -34,9 +34,12 @@ class NerTagger(Tagger):
     scheme = "iob2"
 
     @classmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[TaggedExample]:
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[TaggedExample]:
         """Read sentences and tags in any common scheme, as IOB2; see docs/task-data.md."""
-        return _in_iob2(read_tagged_examples(path, columns), shown_path(path))
+        examples = read_tagged_examples(path, columns, labelled=labelled)
+        return _in_iob2(examples, shown_path(path)) if labelled else examples
 
     @classmethod
     def labels_of(cls, examples: Sequence[TaggedExample]) -> list[str]:
@@ -59,8 +62,9 @@ class NerTagger(Tagger):
             last = end
         return " ".join([*parts, *prediction.words[last:]])
 
-    def record(self, prediction: Tagged) -> dict[str, Any]:
+    def record(self, prediction: Tagged | None) -> dict[str, Any]:
         """Return words, tags and entities; ``end`` is the word after the last one."""
+        prediction = prediction or Tagged([], [])
         entities = [
             {"start": start, "end": end, "type": kind, "words": prediction.words[start:end]}
             for start, end, kind in read_spans(prediction.tags)

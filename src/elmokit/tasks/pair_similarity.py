@@ -22,7 +22,8 @@ from elmokit.tasks.readers.examples import PairExample
 from elmokit.tasks.readers.sentence_pairs import read_pair_examples
 from elmokit.tasks.task import Task
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
-from elmokit.tasks.word_input import Sentences, WordBatch
+from elmokit.tasks.word_batches import Prepared
+from elmokit.tasks.word_input import WordBatch
 from elmokit.text.tokenizers import tokenize_one
 
 
@@ -93,9 +94,9 @@ class SimilarityScorer(Task[PairExample, float]):
 
     Examples:
         >>> from elmokit.tasks import SimilarityScorer
-        >>> scorer = SimilarityScorer.load("my-similarity")                    # doctest: +SKIP
-        >>> scorer.predict([("A man sings .", "Someone is singing .")])        # doctest: +SKIP
-        [4.1]
+        >>> scorer = SimilarityScorer.load("my-similarity")      # doctest: +SKIP
+        >>> scorer(("A man sings .", "Someone is singing ."))    # doctest: +SKIP
+        4.1
     """
 
     name = "similarity"
@@ -103,9 +104,11 @@ class SimilarityScorer(Task[PairExample, float]):
     defaults = TaskSettings(SimilaritySettings(), InputSettings(), training=TaskTraining(epochs=20))
 
     @classmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[PairExample]:
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[PairExample]:
         """Read pairs of texts and their scores; see docs/task-data.md."""
-        return read_pair_examples(path, columns)
+        return read_pair_examples(path, columns, labelled=labelled)
 
     @classmethod
     def labels_of(cls, examples: Sequence[PairExample]) -> list[str]:
@@ -128,16 +131,22 @@ class SimilarityScorer(Task[PairExample, float]):
             raise InputError("expected two texts: a pair, or a line with a tab between them")
         return PairExample(pair[0], pair[1], None)
 
-    def texts(self, example: PairExample) -> list[Sentences]:
-        """Return both texts, each as one sentence."""
+    def _is_one(self, given: Any) -> bool:
+        """A tuple of two texts is one pair; a list has many."""
+        pair = isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], tuple)
+        return pair or super()._is_one(given)
+
+    def prepare(self, example: PairExample) -> Prepared:
+        """Split both texts into words, each as one sentence."""
         split = self.elmo.tokenizer
-        return [[tokenize_one(split, text)] for text in (example.first, example.second)]
+        both = (example.first, example.second)
+        return Prepared(example, [[tokenize_one(split, text)] for text in both])
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         least, most = int(self.labels[0]), int(self.labels[-1])
         return SimilarityNetwork(input_dim, output_dim, least, most, self.settings.model)
 
-    def forward(self, batch: WordBatch, examples: Sequence[PairExample]) -> Tensor:
+    def forward(self, batch: WordBatch) -> Tensor:
         """Scores (B, points)."""
         x, after = self.input(batch)
         scores: Tensor = self.head(x, batch.mask, after)
@@ -165,6 +174,6 @@ class SimilarityScorer(Task[PairExample, float]):
         """Return the similarity."""
         return f"{prediction:.3f}"
 
-    def record(self, prediction: float) -> dict[str, Any]:
+    def record(self, prediction: float | None) -> dict[str, Any]:
         """Return the similarity."""
         return {"score": prediction}

@@ -21,9 +21,11 @@ class PosTagger(Tagger):
     scheme = None
 
     @classmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[TaggedExample]:
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[TaggedExample]:
         """Read sentences and tags; see docs/task-data.md."""
-        return read_tagged_examples(path, columns, upos=True)
+        return read_tagged_examples(path, columns, labelled=labelled, upos=True)
 
     @classmethod
     def labels_of(cls, examples: Sequence[TaggedExample]) -> list[str]:

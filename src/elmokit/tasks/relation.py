@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from elmokit.errors import InputError
+from elmokit.io.lines import STANDARD_INPUT
 from elmokit.settings import check_rules, check_types
-from elmokit.tasks.classification import Label
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.entity_attention import EntityAttention
+from elmokit.tasks.labelling import LabelTask
 from elmokit.tasks.measures.relation_scores import relation_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import RelationExample
+from elmokit.tasks.readers.records import Source
 from elmokit.tasks.readers.relations import (
     parse_marked,
     read_relation_examples,
     relation_words,
 )
-from elmokit.tasks.task import Task
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
-from elmokit.tasks.word_input import Sentences, WordBatch
+from elmokit.tasks.word_batches import Prepared
+from elmokit.tasks.word_input import WordBatch
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class RelationHead(nn.Module):
         return scores
 
 
-class RelationClassifier(Task[RelationExample, Label]):
+class RelationClassifier(LabelTask[RelationExample]):
     """The relation between two entities, marked as ``<e1>…</e1>`` and ``<e2>…</e2>``.
 
     Examples:
@@ -98,34 +97,35 @@ class RelationClassifier(Task[RelationExample, Label]):
     defaults = TaskSettings(RelationSettings(), InputSettings(), training=TaskTraining(epochs=20))
 
     @classmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[RelationExample]:
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[RelationExample]:
         """Read sentences with marked entities and labels; see docs/task-data.md."""
-        return read_relation_examples(path, columns)
+        return read_relation_examples(path, columns, labelled=labelled)
 
     @classmethod
-    def labels_of(cls, examples: Sequence[RelationExample]) -> list[str]:
-        """Return the labels in alphabetical order."""
-        labels = sorted({example.label for example in examples if example.label is not None})
-        if len(labels) < 2:
-            raise InputError("the training examples have fewer than two labels")
-        return labels
+    def is_table(cls, path: Path, columns: dict[str, str] | None = None) -> bool:
+        """Rows are also known by a tab in the first line, as in the files of SemEval."""
+        if super().is_table(path, columns):
+            return True
+        return path != STANDARD_INPUT and "\t" in Source(path).first
 
     def parse(self, given: Any) -> RelationExample:
         """Return the example of a text with marked entities."""
         return given if isinstance(given, RelationExample) else parse_marked(given)
 
-    def texts(self, example: RelationExample) -> list[Sentences]:
-        """Return the words of the sentence."""
-        return [[relation_words(example, self.elmo.tokenizer)[0]]]
+    def prepare(self, example: RelationExample) -> Prepared:
+        """Split the sentence into words, and find those of both entities."""
+        words, first, second = relation_words(example, self.elmo.tokenizer)
+        return Prepared(example, [[words]], (first, second))
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         return RelationHead(input_dim, output_dim, len(self.labels), self.settings.model)
 
-    def forward(self, batch: WordBatch, examples: Sequence[RelationExample]) -> Tensor:
+    def forward(self, batch: WordBatch) -> Tensor:
         """Scores (B, labels)."""
         first, second = torch.zeros((2, *batch.mask.shape), dtype=torch.bool)
-        for row, example in enumerate(examples):
-            _, (a, b), (c, d) = relation_words(example, self.elmo.tokenizer)
+        for row, ((a, b), (c, d)) in enumerate(batch.places):
             first[row, a:b] = True
             second[row, c:d] = True
         x, after = self.input(batch)
@@ -133,25 +133,6 @@ class RelationClassifier(Task[RelationExample, Label]):
         scores: Tensor = self.head(x, batch.mask, after, *places)
         return scores
 
-    def loss(self, output: Tensor, examples: Sequence[RelationExample]) -> Tensor:
-        """Cross entropy."""
-        number = {label: i for i, label in enumerate(self.labels)}
-        gold = [number[str(example.label)] for example in examples]
-        return F.cross_entropy(output, torch.tensor(gold, device=output.device))
-
-    def decode(self, output: Tensor, examples: Sequence[RelationExample]) -> list[Label]:
-        """Return the label with the highest score, and the probabilities of all."""
-        return Label.best(self.labels, output)
-
-    def score(self, examples: Sequence[RelationExample], predictions: Sequence[Label]) -> Scores:
+    def _label_scores(self, gold: list[str], predicted: list[str]) -> Scores:
         """Macro F1 of the relations, direction counted, without Other."""
-        gold = [str(example.label) for example in examples]
-        return relation_scores(gold, [found.label for found in predictions])
-
-    def show(self, prediction: Label) -> str:
-        """Return the label and its probability."""
-        return prediction.shown
-
-    def record(self, prediction: Label) -> dict[str, Any]:
-        """Return the label and all probabilities."""
-        return prediction.record
+        return relation_scores(gold, predicted)

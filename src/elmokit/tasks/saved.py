@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from elmokit._version import __version__
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, ModelNotFoundError, shown
-from elmokit.formats import bundled_models, bundled_path, native
+from elmokit.formats import bundled_models, bundled_path, native, read_model
 from elmokit.io.atomic import new_folder
 from elmokit.tasks.card import card
 
@@ -117,16 +117,16 @@ def read(path: Path, name: str) -> SavedTask:
         ) from error
 
 
-def load_bilm(saved: SavedTask, device: torch.device) -> Elmo:
+def load_bilm(saved: SavedTask, device: torch.device, tokenizer: str | None = None) -> Elmo:
     """Load the biLM of a saved model, and check that it is the one it was trained with."""
-    if "function" in saved.bilm:
+    if tokenizer is None and "function" in saved.bilm:
         raise FormatError(
             f"{saved.folder} was trained with the tokenizer function {saved.bilm['function']}; "
             "pass elmo= loaded with it"
         )
     named = "name" in saved.bilm
     model = bundled_path(saved.bilm["name"]) if named else saved.folder / "bilm"
-    elmo = Elmo.load(model, tokenizer=saved.bilm.get("tokenizer"), device=device)
+    elmo = Elmo.load(model, tokenizer=tokenizer or saved.bilm.get("tokenizer"), device=device)
     if not is_its_bilm(saved, elmo):
         raise FormatError(
             f"{saved.folder} was trained with another version of the biLM {model.name}; train it "
@@ -151,9 +151,16 @@ def fill(network: nn.Module, saved: SavedTask) -> None:
         ) from error
 
 
-def write(task: Task[Any, Any], folder: Path, overwrite: bool) -> None:
-    """Write a task model into a folder."""
-    checksum = task.elmo.checkpoint().checksum()
+def write(task: Task[Any, Any], folder: Path, overwrite: bool, checksum: str | None = None) -> None:
+    """Write a task model into a folder.
+
+    Args:
+        task: The model.
+        folder: Where to write it.
+        overwrite: Whether an existing model may be replaced.
+        checksum: That of the biLM, if it is known: it takes a while for a large one.
+    """
+    checksum = checksum or task.elmo.checkpoint().checksum()
     name = _bundled_name(task.elmo, checksum)
     about = {"elmokit": __version__, "torch": torch.__version__, **task.about}
     values = {
@@ -205,4 +212,4 @@ def _bundled_name(elmo: Elmo, checksum: str) -> str | None:
 
 @cache  # a training saves its model after every epoch that is the best so far
 def _bundled_checksum(name: str) -> str:
-    return Elmo.load(bundled_path(name), device="cpu").checkpoint().checksum()
+    return read_model(bundled_path(name)).checksum()

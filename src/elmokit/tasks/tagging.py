@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.errors import InputError
 from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
 from elmokit.tasks.readers.examples import TaggedExample
+from elmokit.tasks.readers.records import table_kind, unpacked_suffix
 from elmokit.tasks.task import Task
-from elmokit.tasks.word_input import Sentences, WordBatch
+from elmokit.tasks.word_batches import Prepared
+from elmokit.tasks.word_input import WordBatch
 from elmokit.text.tokenizers import tokenize_one
 
 _BYTES, _PADDING = 256, 0
+_CONLL = (".conll", ".conllu", ".tsv", ".iob", ".iob2", ".bio", ".bioes", ".bilou", ".bmes")
 
 
 @dataclass(frozen=True)
@@ -107,20 +113,32 @@ class Tagger(Task[TaggedExample, Tagged]):
     scheme: str | None = None
     """Scheme of tags whose order a CRF learns; None predicts every tag alone."""
 
+    @classmethod
+    def is_table(cls, path: Path, columns: dict[str, str] | None = None) -> bool:
+        """A CoNLL file is known by its suffix; a folder contains such files."""
+        if unpacked_suffix(path) in _CONLL or path.is_dir():
+            return True
+        if not columns and table_kind(path) is not None:
+            raise InputError(
+                f"{path} is not a file for {cls.name}; give one text per line (.txt), or a CoNLL "
+                f"file ({', '.join(_CONLL)})"
+            )
+        return bool(columns)
+
     def parse(self, given: Any) -> TaggedExample:
         """Return the example of a sentence: a string, or a list of tokens."""
         if isinstance(given, TaggedExample):
             return given
         return TaggedExample(tokenize_one(self.elmo.tokenizer, given), None)
 
-    def texts(self, example: TaggedExample) -> list[Sentences]:
-        """Return the sentence."""
-        return [[example.words]]
+    def prepare(self, example: TaggedExample) -> Prepared:
+        """Take the words as they are."""
+        return Prepared(example, [[example.words]])
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         return TaggerHead(input_dim, output_dim, self.labels, self.settings.model, self.scheme)
 
-    def forward(self, batch: WordBatch, examples: Sequence[TaggedExample]) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: WordBatch) -> tuple[Tensor, Tensor]:
         """Scores (B, T, K) and the mask (B, T)."""
         x, after = self.input(batch)
         characters = None
@@ -156,8 +174,9 @@ class Tagger(Task[TaggedExample, Tagged]):
         pairs = zip(prediction.words, prediction.tags, strict=True)
         return " ".join(f"{word}/{tag}" for word, tag in pairs)
 
-    def record(self, prediction: Tagged) -> dict[str, Any]:
+    def record(self, prediction: Tagged | None) -> dict[str, Any]:
         """Return words and tags."""
+        prediction = prediction or Tagged([], [])
         return {"words": prediction.words, "tags": prediction.tags}
 
     def to_conll(self, prediction: Tagged) -> str:
@@ -177,10 +196,13 @@ class Tagger(Task[TaggedExample, Tagged]):
 
 def character_ids(words: Sequence[Sequence[str]], longest: int, most: int = 30) -> Tensor:
     """Return the bytes (B, T, C) of words, shifted by one; 0 is padding."""
-    encoded = [[word.encode("utf-8", "replace")[:most] for word in row] for row in words]
-    columns = max((len(b) for row in encoded for b in row), default=1)
-    ids = torch.full((len(words), longest, max(1, columns)), _PADDING)
-    for i, row in enumerate(encoded):
-        for j, data in enumerate(row):
-            ids[i, j, : len(data)] = torch.tensor([b + 1 for b in data])
-    return ids
+    encoded = [word.encode("utf-8", "replace")[:most] for row in words for word in row]
+    lengths = np.array([len(data) for data in encoded], np.int64)
+    columns = max(1, int(lengths.max(initial=0)))
+    # a mask selects its places row by row, the order in which words and bytes are joined
+    of_words = np.zeros((len(encoded), columns), np.int64)
+    joined = np.frombuffer(b"".join(encoded), np.uint8)
+    of_words[np.arange(columns) < lengths[:, None]] = joined.astype(np.int64) + 1
+    ids = np.full((len(words), longest, columns), _PADDING, np.int64)
+    ids[np.arange(longest) < np.array([len(row) for row in words])[:, None]] = of_words
+    return torch.from_numpy(ids)

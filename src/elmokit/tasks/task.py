@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -21,26 +21,18 @@ from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.tasks import saved
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.measures.scores import Scores
+from elmokit.tasks.readers.records import table_kind
 from elmokit.tasks.static_vectors import read_static_vectors
 from elmokit.tasks.task_settings import TaskSettings
 from elmokit.tasks.task_trainer import TaskRun, train_task
-from elmokit.tasks.word_batches import Batcher, by_length
-from elmokit.tasks.word_input import Sentences, StaticTable, WordBatch, WordInput
+from elmokit.tasks.word_batches import Batcher, Prepared, by_length
+from elmokit.tasks.word_input import StaticTable, WordBatch, WordInput
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 Self = TypeVar("Self", bound="Task[Any, Any]")
 
 _PREDICTED_AT_ONCE = 64  # examples
-
-
-class Prepared(NamedTuple):
-    """An example with its texts, which are split into words once."""
-
-    example: Any
-    texts: list[Sentences]
-    length: int
-    """Number of words."""
 
 
 class Task(ABC, Generic[Example, Prediction]):
@@ -78,8 +70,21 @@ class Task(ABC, Generic[Example, Prediction]):
 
     @classmethod
     @abstractmethod
-    def read(cls, path: Path, columns: dict[str, str] | None = None) -> list[Example]:
-        """Read examples with their answers from a file."""
+    def read(
+        cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
+    ) -> list[Example]:
+        """Read examples from a file.
+
+        Args:
+            path: The file.
+            columns: Which columns to read.
+            labelled: Whether each example needs its answer.
+        """
+
+    @classmethod
+    def is_table(cls, path: Path, columns: dict[str, str] | None = None) -> bool:
+        """Whether a file to predict for is read as a table, and not line by line."""
+        return bool(columns) or table_kind(path) is not None
 
     @classmethod
     @abstractmethod
@@ -91,8 +96,8 @@ class Task(ABC, Generic[Example, Prediction]):
         """Return the example, without an answer, that a user's input stands for."""
 
     @abstractmethod
-    def texts(self, example: Example) -> list[Sentences]:
-        """Return the texts of an example, each a row of its batch; all have equally many."""
+    def prepare(self, example: Example) -> Prepared:
+        """Split the texts of an example into words; all examples have equally many texts."""
 
     @abstractmethod
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
@@ -104,7 +109,7 @@ class Task(ABC, Generic[Example, Prediction]):
         """
 
     @abstractmethod
-    def forward(self, batch: WordBatch, examples: Sequence[Example]) -> Any:
+    def forward(self, batch: WordBatch) -> Any:
         """Return what the head computes for a batch; decode and loss take it."""
 
     @abstractmethod
@@ -124,8 +129,8 @@ class Task(ABC, Generic[Example, Prediction]):
         """Return a prediction as a line for people."""
 
     @abstractmethod
-    def record(self, prediction: Prediction) -> dict[str, Any]:
-        """Return a prediction as plain values for JSON."""
+    def record(self, prediction: Prediction | None) -> dict[str, Any]:
+        """Return a prediction as plain values for JSON; that for a blank line is None."""
 
     # What users call
 
@@ -183,6 +188,7 @@ class Task(ABC, Generic[Example, Prediction]):
         *,
         elmo: Elmo | None = None,
         device: str | torch.device | None = None,
+        tokenizer: str | None = None,
     ) -> Self:
         """Load a saved model.
 
@@ -190,10 +196,14 @@ class Task(ABC, Generic[Example, Prediction]):
             folder: A saved model, or the folder of a training.
             elmo: The biLM it was trained with, if it is loaded already.
             device: Where to run; None uses a GPU if available.
+            tokenizer: How to split strings, such as "whitespace" for text that is tokenised
+                already; None splits them as in training.
         """
         found = saved.read(file_path(folder, "folder").expanduser(), cls.name)
+        if elmo is not None and tokenizer is not None:
+            raise InputError("elmo= has a tokenizer of its own; leave out tokenizer=")
         if elmo is None:
-            elmo = saved.load_bilm(found, choose_device(device))
+            elmo = saved.load_bilm(found, choose_device(device), tokenizer)
         elif not saved.is_its_bilm(found, instance(elmo, "elmo", Elmo, "a model from Elmo.load()")):
             raise InputError(f"{folder} was trained with another biLM; leave out elmo=")
         settings = cls.defaults.changed(found.settings)
@@ -208,38 +218,29 @@ class Task(ABC, Generic[Example, Prediction]):
         saved.write(self, file_path(folder, "folder").expanduser(), flag(overwrite, "overwrite"))
 
     def __call__(self, text: Any) -> Any:
-        """Predict for one text, or for each text of a list."""
-        if isinstance(text, str):
-            return self.predict([text])[0]
-        return self.predict(text)
+        """Predict for one text or example, or for each of a list."""
+        return self.predict([text])[0] if self._is_one(text) else self.predict(text)
 
     def predict(
         self, texts: Iterable[Any], batch_size: int = _PREDICTED_AT_ONCE
     ) -> list[Prediction]:
         """Predict for each of some texts, or examples."""
         whole_number(batch_size, "batch_size", 1)
-        examples = [self.parse(text) for text in each(texts, "texts", "a list of texts")]
+        given = each(texts, "texts", "a list of texts")
+        prepared = [self.prepare(self.parse(text)) for text in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
-            return self.predict_prepared(self.prepare(examples), layers, batch_size)
+            return self.predict_prepared(prepared, layers, batch_size)
 
     def evaluate(
         self, examples: str | Path | Sequence[Any], columns: dict[str, str] | None = None
     ) -> Scores:
         """Compare predictions with the answers in a file, or of a list of examples."""
         given = self._examples(examples, "examples", columns)
+        prepared = [self.prepare(example) for example in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
-            return self.score(given, self.predict_prepared(self.prepare(given), layers))
+            return self.score(given, self.predict_prepared(prepared, layers))
 
     # What the trainer calls
-
-    def prepare(self, examples: Iterable[Example]) -> list[Prepared]:
-        """Split the texts of examples into words."""
-        found = []
-        for example in examples:
-            texts = self.texts(example)
-            length = sum(len(sentence) for text in texts for sentence in text)
-            found.append(Prepared(example, texts, length))
-        return found
 
     @torch.no_grad()
     def predict_prepared(
@@ -256,11 +257,13 @@ class Task(ABC, Generic[Example, Prediction]):
         for indices in by_length([item.length for item in prepared], batch_size):
             some = [prepared[i] for i in indices]
             examples = [item.example for item in some]
-            # the rows of an example with several texts are adjacent
-            texts = [text for item in some for text in item.texts]
-            output = self.forward(batcher.make(texts), examples)
+            output = self.forward(batcher.make(some))
             found.update(zip(indices, self.decode(output, examples), strict=True))
         return [found[i] for i in range(len(prepared))]
+
+    def _is_one(self, given: Any) -> bool:
+        """Whether a user's input is one text or example, and not a list of them."""
+        return isinstance(given, str | self.example)
 
     @classmethod
     def _check_example(cls, example: Any, name: str) -> None:

@@ -18,18 +18,25 @@ from torch import Tensor
 
 from elmokit.devices import is_out_of_memory
 from elmokit.errors import FormatError, InputError, OutputError, TrainingError
-from elmokit.io.atomic import clear_errors, new_file, remove_path
+from elmokit.io.atomic import (
+    clear_errors,
+    new_file,
+    remove_leftovers,
+    remove_path,
+    write_text,
+)
 from elmokit.io.lock import lock_folder
 from elmokit.io.progress import clock_time
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.pretrain.run.stop_signal import StopSignal
+from elmokit.tasks import saved
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.schedules import parameter_groups, rate_factor
-from elmokit.tasks.word_batches import Batcher, shuffled
+from elmokit.tasks.word_batches import Batcher, Prepared, shuffled
 
 if TYPE_CHECKING:
-    from elmokit.tasks.task import Prepared, Task
+    from elmokit.tasks.task import Task
 
 _GB = 1_000_000_000
 
@@ -80,15 +87,17 @@ def train_task(
         run: Where to keep the model and a checkpoint.
         say: Called with each line of progress.
     """
-    prepared = task.prepare(train), task.prepare(dev)  # finds mistakes before a folder exists
+    # finds mistakes before a folder exists
+    prepared = list(map(task.prepare, train)), list(map(task.prepare, dev))
     with ExitStack() as stack:
+        checksum = None
         if run.folder is not None:
-            _open_folder(run, _fingerprint(task, train, dev))
+            checksum = task.elmo.checkpoint().checksum()
+            _open_folder(run, _fingerprint(task, checksum, train, dev))
             stack.enter_context(lock_folder(run.folder, run.folder))
-            for left in run.folder.glob("elmokit-*"):  # of a process that was killed
-                remove_path(left)
+            _remove_leftovers(run.folder)
         signal = stack.enter_context(StopSignal(say))
-        training = _Training(task, *prepared, run, say, signal)
+        training = _Training(task, *prepared, run, checksum, say, signal)
         stack.enter_context(training.layers)
         training.prepare()
         with signal.after_the_step():
@@ -105,6 +114,7 @@ class _Training:
         train: Sequence[Prepared],
         dev: Sequence[Prepared],
         run: TaskRun,
+        checksum: str | None,
         say: Callable[[str], None],
         signal: StopSignal,
     ) -> None:
@@ -113,6 +123,7 @@ class _Training:
         self.tuned = (
             ElmoEmbedding(task.elmo, trainable=True) if self.settings.tuning.enabled else None
         )
+        self.checksum = None if self.tuned else checksum  # it changes as the biLM learns
         limit = 0 if self.tuned else round(self.settings.training.cache_gb * _GB)
         self.layers = FrozenLayers(task.elmo, task.input.layers, limit, run.folder)
         bilm = task.elmo.bilm if self.tuned else None
@@ -163,10 +174,7 @@ class _Training:
             for group in self.optimizer.param_groups:
                 group["lr"] = group["peak"] * factor if epoch >= group["from"] else 0.0
             task.network.train()
-            output = task.forward(
-                batcher.make([text for item in some for text in item.texts]), examples
-            )
-            loss = task.loss(output, examples)
+            loss = task.loss(task.forward(batcher.make(some)), examples)
             self.optimizer.zero_grad()
             torch.autograd.backward(loss + task.input.penalty())
             learning = [p for g in self.groups for p in g["params"] if p.grad is not None]
@@ -202,7 +210,7 @@ class _Training:
             self.best = copy.deepcopy(self._weights())
             task.about = self._about(scores)
             if self.run.best is not None:
-                task.save(self.run.best, overwrite=True)
+                saved.write(task, self.run.best, True, self.checksum)
         self._checkpoint()
 
     def finish(self) -> None:
@@ -322,13 +330,24 @@ def _open_folder(run: TaskRun, fingerprint: str) -> None:
         )
     with clear_errors(run.folder):
         run.folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"fingerprint": fingerprint}) + "\n", encoding="utf-8")
+    write_text(path, json.dumps({"fingerprint": fingerprint}) + "\n")
 
 
-def _fingerprint(task: Task[Any, Any], train: Sequence[Any], dev: Sequence[Any]) -> str:
-    """Identify a training: examples, settings, biLM and static vectors."""
+def _remove_leftovers(folder: Path) -> None:
+    """Delete what killed processes left: layers, and models that were being saved."""
+    for left in folder.glob("elmokit-*"):
+        remove_path(left)
+    # without a best model, a process was killed between two renames: one of them is the best
+    if (folder / "best").exists() or not (folder / "checkpoint.pt").exists():
+        remove_leftovers(folder / "best")
+
+
+def _fingerprint(
+    task: Task[Any, Any], checksum: str, train: Sequence[Any], dev: Sequence[Any]
+) -> str:
+    """Identify a training: examples, settings, biLM (by its checksum) and static vectors."""
     digest = sha256(json.dumps(task.settings.to_dict(), sort_keys=True).encode())
-    digest.update(f"{task.elmo.checkpoint().checksum()} {task.elmo.tokenizer.name}".encode())
+    digest.update(f"{checksum} {task.elmo.tokenizer.name}".encode())
     if (static := task.input.static) is not None:
         digest.update("\n".join(static.words).encode("utf-8", "surrogatepass"))
         digest.update(static.known().cpu().numpy().tobytes())

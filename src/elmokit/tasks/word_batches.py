@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -13,14 +13,30 @@ from torch import Tensor
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.word_input import Sentences, StaticTable, WordBatch, WordInput
+from elmokit.text.tokenizers import Span
 
 _SORTED_BATCHES = 50  # examples of so many batches are sorted by length together
 
 Example = TypeVar("Example")
 
 
+class Prepared(NamedTuple):
+    """An example with its texts, which are split into words once."""
+
+    example: Any
+    texts: list[Sentences]
+    """Each is a row of the batch."""
+    places: tuple[Span, ...] = ()
+    """Marked words (start, end) of the first text, such as both entities of a relation."""
+
+    @property
+    def length(self) -> int:
+        """Number of words."""
+        return sum(len(sentence) for text in self.texts for sentence in text)
+
+
 class Batcher:
-    """Makes the input of texts.
+    """Makes the input of examples.
 
     Args:
         word_input: Says which layers and vectors are needed.
@@ -39,8 +55,9 @@ class Batcher:
         self._layers, self._static = word_input.layers, word_input.static
         self._frozen, self._tuned, self._device = frozen, tuned, device
 
-    def make(self, texts: Sequence[Sentences]) -> WordBatch:
-        """Return the batch of some texts, each a row."""
+    def make(self, items: Sequence[Prepared]) -> WordBatch:
+        """Return the batch of some examples; the rows of one with several texts are adjacent."""
+        texts = [text for item in items for text in item.texts]
         words = [[word for sentence in text for word in sentence] for text in texts]
         lengths = torch.tensor([len(row) for row in words])
         longest = max(1, int(lengths.max()))
@@ -51,7 +68,7 @@ class Batcher:
         layers = None
         if self._layers:
             layers = self._tuned_layers(texts, mask) if self._tuned else self._kept(texts, mask)
-        return WordBatch(words, mask, layers, static)
+        return WordBatch(words, mask, layers, static, [item.places for item in items])
 
     def _kept(self, texts: Sequence[Sentences], mask: Tensor) -> Tensor:
         sentences = [sentence for text in texts for sentence in text]

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from elmokit.errors import ConfigError
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.tasks.task_settings import InputSettings
+from elmokit.text.tokenizers import Span
 
 Sentences = Sequence[Sequence[str]]
 """The sentences of a text, each a list of words."""
@@ -32,6 +33,8 @@ class WordBatch:
     """ELMo's layers (K, B, T, D) that the model uses; zero in the padding."""
     static: Tensor | None
     """Rows (B, T) of the table of static vectors; 0 for unknown words and padding."""
+    places: Sequence[tuple[Span, ...]] = ()
+    """Marked words (start, end) of each example; the input layer ignores them."""
 
 
 class StaticTable(nn.Module):

@@ -26,29 +26,23 @@ FIRST = RelationExample(
 SECOND = RelationExample("A lid of a pot", (11, 14), (2, 5), "Other")
 
 
-def write(tmp_path, name, text):
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8", newline="")
-    return path
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_semeval(tmp_path, end):
-    path = write(tmp_path, "TRAIN_FILE.TXT", SEMEVAL.replace("\n", end))
+def test_semeval(file, end):
+    path = file("TRAIN_FILE.TXT", SEMEVAL.replace("\n", end))
     assert read_relation_examples(path) == [FIRST, SECOND]
     assert FIRST.text[slice(*FIRST.second)] == "field mouse"
     assert read_relation_examples(path, labelled=False) == [FIRST, SECOND]
 
 
-def test_semeval_without_relations(tmp_path):
-    path = write(tmp_path, "t.txt", '8001\t"<e1>a</e1> <e2>b</e2>"\n8002\t"<e1>c</e1><e2>d</e2>"\n')
+def test_semeval_without_relations(file):
+    path = file("t.txt", '8001\t"<e1>a</e1> <e2>b</e2>"\n8002\t"<e1>c</e1><e2>d</e2>"\n')
     found = read_relation_examples(path, labelled=False)
     assert found == [RelationExample("a b", (0, 1), (2, 3)), RelationExample("cd", (0, 1), (1, 2))]
     with pytest.raises(InputError, match="line 1 of .* is followed by no relation; write it"):
         read_relation_examples(path)
 
 
-def test_rows(tmp_path):
+def test_rows(file):
     text = "A <e2>lid</e2> of a <e1>pot</e1>"
     for name, content in [
         ("a.tsv", f"Other\t{text}\n"),
@@ -57,10 +51,10 @@ def test_rows(tmp_path):
         ("a.csv", f'label,text\nOther,"{text}"\n'),
         ("a.jsonl", f'{{"text": "{text}", "label": "Other"}}\n'),
     ]:
-        assert read_relation_examples(write(tmp_path, name, content)) == [SECOND]
-    path = write(tmp_path, "b.tsv", f"7\tOther\t{text}\n")
+        assert read_relation_examples(file(name, content)) == [SECOND]
+    path = file("b.tsv", f"7\tOther\t{text}\n")
     assert read_relation_examples(path, {"label": "2", "text": "3"}) == [SECOND]
-    path = write(tmp_path, "c.txt", f"{text}\n\n{text}\n")
+    path = file("c.txt", f"{text}\n\n{text}\n")
     assert [e.label for e in read_relation_examples(path, labelled=False)] == [None, None]
 
 
@@ -104,9 +98,9 @@ def test_wrong_marks(text, message):
         ("a.txt", "plain text\n", "line 1 of .* has 1 column without names"),
     ],
 )
-def test_malformed_files(tmp_path, name, text, message):
+def test_malformed_files(file, name, text, message):
     with pytest.raises(InputError, match=message):
-        read_relation_examples(write(tmp_path, name, text))
+        read_relation_examples(file(name, text))
 
 
 def test_words_of_entities():
@@ -127,8 +121,8 @@ def test_tokens_are_split_at_the_edges_of_entities():
         relation_words(parse_marked("<e1>a</e1> <e2>is</e2>"), get_tokenizer(lambda _: ["a"]))
 
 
-def test_a_long_text(tmp_path):
+def test_a_long_text(file):
     text = "<e1>a</e1> " + "word " * 100_000 + "<e2>b</e2>"
-    (example,) = read_relation_examples(write(tmp_path, "a.tsv", f"x\t{text}\n"))
+    (example,) = read_relation_examples(file("a.tsv", f"x\t{text}\n"))
     words, first, second = relation_words(example, get_tokenizer("whitespace"))
     assert (len(words), first, second) == (100_002, (0, 1), (100_001, 100_002))

@@ -19,18 +19,6 @@ from elmokit.tasks.readers import (
 GOOD = [TextExample("A fine film.", "pos"), TextExample('It is "dull", no?', "neg")]
 
 
-@pytest.fixture
-def file(tmp_path):
-    """Write a file and return its path."""
-
-    def write(name, text):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -230,3 +218,13 @@ def test_long_lines(file, name):
     (example,) = read_text_examples(file(name, rows.get(name, f"x\t{text}")), tokenized=True)
     assert (len(example.text), example.label) == (100_000, "x")
     assert csv.field_size_limit() == limit
+
+
+def test_answers_that_are_not_needed(file):
+    """A file for prediction may have anything in place of answers."""
+    path = file("a.jsonl", '{"text": "a", "label": 1.5}\n{"text": "b"}\n{"text": "c", "label": 2}')
+    found = read_text_examples(path, labelled=False)
+    assert found == [TextExample("a"), TextExample("b"), TextExample("c", "2")]
+    path = file("a.tsv", "first\tsecond\tscore\na\tb\t?\nc\td\t\ne\tf\t2\n")
+    found = read_pair_examples(path, labelled=False)
+    assert [example.score for example in found] == [None, None, 2]

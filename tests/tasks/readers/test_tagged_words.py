@@ -29,16 +29,6 @@ IOB2 = """# sent_id = 1
 BMES = "高 B-NAME\n勇 E-NAME\n， O\n\n男 O\n"
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(name, text):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 def test_entities(file):
     assert read_tagged_examples(file("a.txt", CONLL03)) == [
         TaggedExample(["EU", "rejects"], ["B-ORG", "O"]),

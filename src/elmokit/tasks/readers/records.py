@@ -31,9 +31,7 @@ class Source:
     def __init__(self, path: str | Path) -> None:
         self.path = file_path(path, "path")
         self.name = shown_path(self.path)
-        plain = self.path.with_suffix("") if self.path.suffix in PACKED else self.path
-        self.kind = _KINDS.get(plain.suffix.lower())
-        """tsv, csv or jsonl by the name of the file; None for other names."""
+        self.kind = table_kind(self.path)
         lines = numbered_lines(self.path)
         beginning = next((pair for pair in lines if pair[1].strip()), None)
         self.first_line, self.first = (1, "") if beginning is None else beginning
@@ -47,6 +45,16 @@ class Source:
     def nothing(self, expected: str) -> InputError:
         """The error for a file without examples."""
         return InputError(f"no examples found in {self.name}; expected {expected}")
+
+
+def unpacked_suffix(path: Path) -> str:
+    """The suffix of a file, in lower case; of a packed one, that of its content."""
+    return (path.with_suffix("") if path.suffix in PACKED else path).suffix.lower()
+
+
+def table_kind(path: Path) -> str | None:
+    """Return tsv, csv or jsonl by the name of a file; None for other names."""
+    return _KINDS.get(unpacked_suffix(path))
 
 
 def table_records(source: Source) -> list[tuple[int, list[str]]]:

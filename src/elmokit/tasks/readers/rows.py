@@ -64,7 +64,7 @@ class Row:
         return value.split() if tokenized else value.strip()
 
     def label(self, name: str, needed: bool) -> str | None:
-        """A label; None if it may be missing and is."""
+        """A label; None if it is not needed, and missing or malformed."""
         value = self.cells.get(name)
         if isinstance(value, bool):
             return str(value).lower()  # as JSON writes it
@@ -72,14 +72,16 @@ class Row:
             return str(value)
         if self._is_empty(name, needed):
             return None
-        if not isinstance(value, str):
-            raise self.error(
-                f"has {described(value)} as its {name}; expected a string or a whole number"
-            )
-        return value.strip()
+        if isinstance(value, str):
+            return value.strip()
+        if not needed:
+            return None
+        raise self.error(
+            f"has {described(value)} as its {name}; expected a string or a whole number"
+        )
 
     def score(self, name: str, needed: bool) -> float | None:
-        """A number; None if it may be missing and is."""
+        """A number; None if it is not needed, and missing or malformed."""
         value = self.cells.get(name)
         if self._is_empty(name, needed):
             return None
@@ -89,11 +91,11 @@ class Row:
             number = math.nan if bad else float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
             number = math.nan
-        if not math.isfinite(number):
-            raise self.error(
-                f"has {described(value)} as its {name}; expected a number, such as 3.5"
-            )
-        return number
+        if math.isfinite(number):
+            return number
+        if not needed:
+            return None
+        raise self.error(f"has {described(value)} as its {name}; expected a number, such as 3.5")
 
     def error(self, what: str) -> InputError:
         """The error for this row."""

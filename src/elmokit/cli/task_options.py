@@ -1,0 +1,28 @@
+"""What the commands about task models share: the model, and the columns of a file of examples."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from elmokit.errors import InputError
+
+TaskModelArgument = Annotated[
+    str, typer.Argument(help="Task model: a folder that elmokit train wrote.")
+]
+ColumnOption = Annotated[
+    list[str] | None,
+    typer.Option(help="A column to read, such as text=2 or label=class. May be repeated."),
+]
+
+
+def parse_columns(given: list[str] | None) -> dict[str, str]:
+    """Return the columns of ``--column NAME=COLUMN``."""
+    found = {}
+    for item in given or []:
+        name, _, column = map(str.strip, item.partition("="))
+        if not (name and column):
+            raise InputError(f"--column needs NAME=COLUMN, such as --column text=2, not {item!r}")
+        found[name] = column
+    return found
