@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import sys
 
 import pytest
@@ -43,6 +44,27 @@ def predicted(cli, *arguments):
     done = cli("predict", *arguments, "--format", "jsonl")
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_html_has_the_text_of_every_line(cli, trained, tmp_path):
+    file = tmp_path / "input.txt"
+    file.write_text("Anna < Bob\n\nOslo & Rome\n")
+    done = cli("predict", trained / "ner", file, "--format", "html")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = re.sub("<small>.*?</small>|<[^>]*>", "", done.stdout)
+    assert "Anna &lt; Bob" in text
+    assert "Oslo &amp; Rome" in text
+    assert done.stdout.rstrip().endswith("</html>")
+
+
+def test_a_terminal_shows_colours(cli, trained, monkeypatch):
+    """The words are the same as elsewhere; only escape codes are added."""
+    arguments = ("predict", trained / "ner", "--text", "Anna lives in Oslo")
+    plain = cli(*arguments).stdout
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr("elmokit.cli.predict.is_terminal", lambda: True)
+    assert re.sub("\x1b\\[[0-9;]*m", "", cli(*arguments).stdout) == plain
 
 
 BLANK = {
@@ -162,7 +184,10 @@ USING = [
     ("predict classify .", "cannot read .: it is a folder; give a file"),
     ("predict classify --text a --format conll",
      "--format conll is for taggers, and classify is a model for classify"),
-    ("predict classify --text a --format xml", "--format must be text, jsonl or conll, not 'xml'"),
+    ("predict classify --text a --format html",
+     "--format html is for marked text, which classify does not have"),
+    ("predict classify --text a --format xml",
+     "--format must be text, jsonl, conll or html, not 'xml'"),
     ("predict classify --text a --out no/x", "cannot write no/x: the folder no does not exist"),
     ("predict classify --text a --device x", "cannot use the device 'x'"),
     ("predict no-model --text a", "no-model is not a task model: it has no task.json"),

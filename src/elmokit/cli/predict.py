@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,11 +19,12 @@ from elmokit.errors import InputError
 
 if TYPE_CHECKING:
     from elmokit.tasks.inputs import Input
+    from elmokit.tasks.marked_text import MarkedText
     from elmokit.tasks.task import Task
 
 _AT_ONCE = 1024  # inputs
 
-FORMATS = ("text", "jsonl", "conll")
+FORMATS = ("text", "jsonl", "conll", "html")
 
 
 def predict(
@@ -52,6 +55,7 @@ def predict(
     from elmokit.io.atomic import new_file
     from elmokit.tasks import load
     from elmokit.tasks.inputs import as_input, read_inputs
+    from elmokit.tasks.task import has_marks
 
     one_of(format, "format", FORMATS)
     if (file is None) == (text is None):
@@ -62,9 +66,14 @@ def predict(
     task = load(model, device=device, tokenizer="whitespace" if tokenized else None)
     if format == "conll" and not hasattr(task, "to_conll"):
         raise InputError(f"--format conll is for taggers, and {model} is a model for {task.name}")
+    if format == "html" and not has_marks(task):
+        raise InputError(f"--format html is for marked text, which {task.name} does not have")
     inputs = (
         iter([as_input(task, text or "")]) if file is None else read_inputs(task, file, columns)
     )
+    if out is None and format == "text" and is_terminal() and has_marks(task):
+        _print_colours(task, inputs)
+        return
     lines = _predicted(task, inputs, format)
     if out is None:
         for line in lines:
@@ -75,16 +84,52 @@ def predict(
     say(f"wrote {out}")
 
 
-def _predicted(task: Task[Any, Any], inputs: Iterator[Input], format: str) -> Iterator[str]:
-    from itertools import islice
+def is_terminal() -> bool:
+    """Whether a person reads the output."""
+    return sys.stdout.isatty()
 
+
+def _predicted(task: Task[Any, Any], inputs: Iterator[Input], format: str) -> Iterator[str]:
+    from elmokit.tasks.marked_text import html_page
+
+    if format == "html":
+        texts = (text for _, found in _pairs(task, inputs) for text in _marked(task, found))
+        yield from html_page(texts, f"elmokit predict: {task.name}")
+        return
+    for item, prediction in _pairs(task, inputs):
+        if format == "jsonl":
+            yield json.dumps(item.given | task.record(prediction), ensure_ascii=False)
+        elif prediction is not None:
+            yield task.to_conll(prediction) if format == "conll" else task.show(prediction)  # type: ignore[attr-defined]
+        elif format == "text":  # CoNLL has no empty sentences
+            yield ""
+
+
+def _pairs(task: Task[Any, Any], inputs: Iterator[Input]) -> Iterator[tuple[Input, Any]]:
+    """Yield inputs with their predictions; that for a blank line is None."""
     while some := list(islice(inputs, _AT_ONCE)):
         found = iter(task.predict([item.example for item in some if item.example is not None]))
         for item in some:
-            prediction = None if item.example is None else next(found)
-            if format == "jsonl":
-                yield json.dumps(item.given | task.record(prediction), ensure_ascii=False)
-            elif prediction is not None:
-                yield task.to_conll(prediction) if format == "conll" else task.show(prediction)  # type: ignore[attr-defined]
-            elif format == "text":  # CoNLL has no empty sentences
-                yield ""
+            yield item, None if item.example is None else next(found)
+
+
+def _marked(task: Task[Any, Any], prediction: Any) -> list[MarkedText]:
+    return [] if prediction is None else task.marked(prediction)
+
+
+def _print_colours(task: Task[Any, Any], inputs: Iterator[Input]) -> None:
+    """Print text with marked spans in colours, which a terminal shows."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from elmokit.tasks.marked_text import COLOURS
+
+    console = Console(highlight=False, soft_wrap=True)
+    for _, prediction in _pairs(task, inputs):
+        for text in _marked(task, prediction):
+            line = Text(f"{text.title} " if text.title else "", style="bold")
+            for piece, group in text.pieces():
+                line.append(piece, "" if group is None else f"bold {COLOURS[group % len(COLOURS)]}")
+            console.print(line)
+        if prediction is None:
+            console.print()

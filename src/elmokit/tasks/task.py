@@ -20,6 +20,7 @@ from elmokit.errors import InputError
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.tasks import saved
 from elmokit.tasks.frozen_layers import FrozenLayers
+from elmokit.tasks.marked_text import MarkedText
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.records import table_kind
 from elmokit.tasks.static_vectors import read_static_vectors
@@ -131,6 +132,10 @@ class Task(ABC, Generic[Example, Prediction]):
     @abstractmethod
     def record(self, prediction: Prediction | None) -> dict[str, Any]:
         """Return a prediction as plain values for JSON; that for a blank line is None."""
+
+    def marked(self, prediction: Prediction) -> list[MarkedText]:
+        """Return a prediction as text with marked spans; empty for a task that has none."""
+        return []
 
     # What users call
 
@@ -288,6 +293,11 @@ class Task(ABC, Generic[Example, Prediction]):
         if not examples:
             raise InputError(f"{name} has no examples; expected at least one")
         return examples
+
+
+def has_marks(task: Task[Any, Any]) -> bool:
+    """Whether the predictions of a task are text with marked spans."""
+    return type(task).marked is not Task.marked
 
 
 def _static_table(settings: TaskSettings[Any]) -> StaticTable | None:

@@ -1,0 +1,120 @@
+"""Text with marked spans: entities, roles, answers, clusters. In brackets, in colours, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#7f3c8d", "#666666")
+"""Colours of groups, easy to tell apart with any colour vision; they repeat."""
+
+_PAGE = """<!DOCTYPE html>
+<html>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 1rem/2.1 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+h2 {{ font-size: 1rem; margin: 1rem 0 0; }}
+p {{ margin: 0 0 1rem; overflow-wrap: anywhere; }}
+mark {{ color: inherit; background: color-mix(in srgb, var(--c) 15%, transparent);
+  border-bottom: 2px solid var(--c); border-radius: .2em; padding: .1em .15em; }}
+mark small {{ color: var(--c); font-weight: bold; margin-left: .3em; }}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+class Mark(NamedTuple):
+    """A marked span of words."""
+
+    start: int
+    end: int
+    """The word after the last one."""
+    label: str
+    group: int
+    """Marks of the same group have the same colour."""
+
+
+class Piece(NamedTuple):
+    """A piece of text with the group of the innermost mark around it."""
+
+    text: str
+    group: int | None
+
+
+@dataclass(frozen=True)
+class MarkedText:
+    """Words, and marks that are nested or apart."""
+
+    words: Sequence[str]
+    marks: Sequence[Mark]
+    title: str = ""
+    """Printed before the text, such as a question."""
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the text with marks in brackets, as [Angela Merkel PER]."""
+        groups: list[int | None] = [None]
+        for event, mark, word in self._events():
+            if event == "open" and mark is not None:
+                groups.append(mark.group)
+                yield Piece("[", mark.group)
+            elif event == "close" and mark is not None:
+                yield Piece(f" {mark.label}]" if mark.label else "]", groups.pop())
+            else:
+                yield Piece(word, groups[-1])
+
+    def plain(self) -> str:
+        """Return the text with marks in brackets, after the title."""
+        text = "".join(piece.text for piece in self.pieces())
+        return f"{self.title} {text}" if self.title else text
+
+    def html(self) -> str:
+        """Return a paragraph of HTML."""
+        parts = []
+        for event, mark, word in self._events():
+            if event == "open" and mark is not None:
+                parts.append(f'<mark style="--c: {COLOURS[mark.group % len(COLOURS)]}">')
+            elif event == "close" and mark is not None:
+                label = f"<small>{escape(mark.label)}</small>" if mark.label else ""
+                parts.append(f"{label}</mark>")
+            else:
+                parts.append(escape(word))
+        title = f"<h2>{escape(self.title)}</h2>\n" if self.title else ""
+        return f'{title}<p dir="auto">{"".join(parts)}</p>'
+
+    def _events(self) -> Iterator[tuple[str, Mark | None, str]]:
+        """Yield marks that open and close, words, and the spaces between words."""
+        starts: dict[int, list[Mark]] = {}
+        for mark in sorted(self.marks, key=lambda mark: -mark.end):  # the longest first
+            starts.setdefault(mark.start, []).append(mark)
+        inside: list[Mark] = []
+        for place, word in enumerate(self.words):
+            while inside and inside[-1].end <= place:
+                yield "close", inside.pop(), ""
+            if place:
+                yield "word", None, " "
+            for mark in starts.get(place, ()):
+                inside.append(mark)
+                yield "open", mark, ""
+            yield "word", None, word
+        while inside:
+            yield "close", inside.pop(), ""
+
+
+def html_page(texts: Iterable[MarkedText], title: str) -> Iterator[str]:
+    """Yield a page of HTML in pieces."""
+    head, tail = _PAGE.format(title=escape(title), body="\0").split("\0")
+    yield head
+    for text in texts:
+        yield text.html() + "\n"
+    yield tail
