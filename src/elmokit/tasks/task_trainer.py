@@ -216,7 +216,8 @@ class _Training:
     def finish(self) -> None:
         """Give the model the weights of its best epoch."""
         if not self.progress.best_epoch:
-            raise KeyboardInterrupt  # stopped in the first epoch: there is nothing to keep
+            self.say("stopped in the first epoch: there is no model to keep yet")
+            raise KeyboardInterrupt
         if not self.best:  # resumed, and no later epoch was better
             assert self.run.best is not None
             elmo = self.task.elmo

@@ -78,3 +78,10 @@ def test_the_label_for_none_goes_last():
     assert Confusion.count(["a", "O", "b"], ["z", "a", "b"], last="O").labels == (
         "a", "b", "z", "O",
     )  # fmt: skip
+
+
+def test_long_labels_of_a_confusion_matrix_are_numbered():
+    labels = [f"Component-Whole({k})" for k in range(3)]
+    header, *rows = label_scores(labels, labels[::-1]).confusion_rows()
+    assert header == ["gold \\ predicted", "1", "2", "3"]
+    assert rows[0] == ["1 Component-Whole(0)", "0", "0", "1"]

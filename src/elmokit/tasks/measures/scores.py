@@ -18,6 +18,8 @@ from elmokit.analysis.reports.report import fixed
 NOT_PER_CENT = frozenset({"mse"})
 """Measures in units of their own, shown with four decimal places."""
 
+_WIDEST_HEADER = 40  # characters of all labels of a confusion matrix
+
 
 def ratio(part: float, whole: float) -> float:
     """A share in per cent; 0.0 of nothing."""
@@ -106,6 +108,7 @@ class Scores:
     per_class: Mapping[str, ClassScore] = field(default_factory=dict)
     """Scores by label; empty if the task has no classes."""
     confusion: Confusion | None = None
+    """Which labels were taken for which; None if the task has no classes."""
 
     def to_dict(self) -> dict[str, Any]:
         """All scores as plain values for JSON."""
@@ -137,13 +140,20 @@ class Scores:
         return [["class", "precision", "recall", "f1", "support"], *rows]
 
     def confusion_rows(self) -> list[list[str]]:
-        """The confusion matrix as a table: a header and one row per gold label."""
+        """The confusion matrix as a table: a header and one row per gold label.
+
+        Where the labels are too long for a header, they are numbered.
+        """
         header = "gold \\ predicted"
         if self.confusion is None:
             return [[header]]
-        pairs = zip(self.confusion.labels, self.confusion.counts, strict=True)
+        labels, heads = self.confusion.labels, list(self.confusion.labels)
+        if sum(map(len, labels)) > _WIDEST_HEADER:
+            heads = [str(k) for k in range(1, len(labels) + 1)]
+            labels = tuple(f"{k} {label}" for k, label in zip(heads, labels, strict=True))
+        pairs = zip(labels, self.confusion.counts, strict=True)
         rows = [[label, *(f"{count:,}" for count in row)] for label, row in pairs]
-        return [[header, *self.confusion.labels], *rows]
+        return [[header, *heads], *rows]
 
     def __repr__(self) -> str:
         values = (f"{name} {_shown(name, value)}" for name, value in self._all().items())
