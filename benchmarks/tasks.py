@@ -1,153 +1,166 @@
 """Task models on public data: static vectors against ELMo, several seeds each.
 
-    python benchmarks/tasks.py [TASK…] --data DIR --glove FILE [--records FOLDER] [--seeds N]
-                               [--columns NAME…] [--device DEVICE] [--write]
+    python benchmarks/tasks.py [SET…] --data DIR --glove FILE [--records FOLDER] [--seeds N]
+                               [--columns NAME…] [--shares PERCENT…] [--jobs N] [--device DEVICE]
+                               [--write]
 
-TASK is one of the names in DATA below; the default is all. DIR has the unpacked data sets, see the
-paths there. FILE has GloVe's vectors. Every training is a record, a small JSON file in FOLDER
-(default: benchmarks/records), and is not repeated if its record exists, so the benchmark can be run
-in parts. --write stores the table of all records as benchmarks/results/tasks.md.
+SET is one of the names in benchmarks/task_sets.py; the default is all. DIR has the unpacked data
+sets, see the paths there. FILE has GloVe's vectors. Every training is a record, a small JSON file
+in FOLDER (default: benchmarks/records), and is not repeated if its record exists, so the benchmark
+can be run in parts. --jobs runs several trainings at a time, on one GPU too. --shares trains on
+some per cent of the training examples. --write stores the table of all records as
+benchmarks/results/tasks.md and draws docs/pictures/task-layers.png and task-shares.png.
 
 Columns:
 
+    tf-idf  counts of words and pairs of words with logistic regression, for classification only
     glove   static vectors alone
     token   GloVe and the biLM's token layer: as wide as ELMo, but without context
     elmo    GloVe and the learned mix of all layers
     tuned   the same with a biLM that learns too
 
-Every column has the same network, settings and seeds. The dev set chooses the epoch, and the test
-set is scored once, with the model of that epoch.
+All columns but the first have the same network, settings and seeds. The dev set chooses the epoch,
+and the test set is scored once, with the model of that epoch.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
+import multiprocessing
+import os
 import random
-import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from cpu import HERE, processor, versions
+import torch
+from cpu import HERE, versions
+from task_sets import COLUMNS, DATA, TF_IDF
+from task_tables import draw_layers, draw_shares, record_path, report
+from tf_idf import tf_idf_accuracy, with_pairs
 
 from elmokit import Elmo
+from elmokit.io.atomic import write_text
 from elmokit.settings import merge
 from elmokit.tasks import task_class
 
-COLUMNS: dict[str, dict[str, Any]] = {
-    "glove": {"input": {"layers": "none"}},
-    "token": {"input": {"layers": "0"}},
-    "elmo": {"input": {"layers": "mix"}},
-    "tuned": {"input": {"layers": "mix"}, "tuning": {"enabled": True}},
-}
+PICTURES = HERE.parent / "docs" / "pictures"
 
 
-@dataclass(frozen=True)
-class Data:
-    """A data set: a task, its files, and settings that differ from the task's own."""
+class Cell(NamedTuple):
+    """One training."""
 
-    task: str
-    train: str
-    dev: str | None
-    """None: a tenth of the training examples, chosen at random."""
-    test: str
-    columns: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
-    paper: str = ""
-    """The ELMo paper's relative error reduction, where it has one."""
+    name: str
+    column: str
+    seed: int
+    share: int
 
 
-DATA = {
-    "sst-5": Data("classify", "sentconv/stsa.fine.train", "sentconv/stsa.fine.dev",
-                  "sentconv/stsa.fine.test", paper="6.8%"),
-    "sst-2": Data("classify", "sentconv/stsa.binary.train", "sentconv/stsa.binary.dev",
-                  "sentconv/stsa.binary.test"),
-    "sst-2-full": Data("classify", "glue-small/SST-2/train_full.tsv", "glue-small/SST-2/dev.tsv",
-                       "glue-small/SST-2/test-labeled.tsv",
-                       settings={"training": {"epochs": 4, "batch_size": 64}}),
-    "imdb": Data("classify", "imdb.train.tsv", None, "imdb.test.tsv",
-                 {"label": "1", "text": "3"}, {"training": {"epochs": 4}}),
-    "chnsenticorp": Data("classify", "chnsenticorp/train.tsv", "chnsenticorp/dev.tsv",
-                         "chnsenticorp/test.tsv"),
-    "trec": Data("classify", "sentconv/TREC.train.all", None, "sentconv/TREC.test.all"),
-    "ner": Data("ner", "uner-ewt/en_ewt-ud-train.iob2", "uner-ewt/en_ewt-ud-dev.iob2",
-                "uner-ewt/en_ewt-ud-test.iob2", paper="21%"),
-    "resume": Data("ner", "resume-ner/train.char.bmes", "resume-ner/dev.char.bmes",
-                   "resume-ner/test.char.bmes"),
-    "pos": Data("pos", "ud-ewt/en_ewt-ud-train.conllu", "ud-ewt/en_ewt-ud-dev.conllu",
-                "ud-ewt/en_ewt-ud-test.conllu"),
-    "semeval-8": Data("relation", "semeval2010-8/SemEval2010_task8_training/TRAIN_FILE.TXT", None,
-                      "semeval2010-8/SemEval2010_task8_testing_keys/TEST_FILE_FULL.TXT"),
-    "sts-b": Data("similarity", "sts-b/sts-train.csv", "sts-b/sts-dev.csv", "sts-b/sts-test.csv"),
-    "sick-r": Data("similarity", "sick2014/SICK_train.txt", "sick2014/SICK_trial.txt",
-                   "sick2014/SICK_test_annotated.txt"),
-}  # fmt: skip
-CHINESE = ("chnsenticorp", "resume")
-"""Data sets for the Chinese model. GloVe is English, so they have no column glove."""
+class Places(NamedTuple):
+    """Where data is, and where to run."""
+
+    data: Path
+    glove: Path
+    device: str | None
 
 
 def main() -> None:
     """Run what has no record yet, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help=", ".join(DATA))
+    parser.add_argument("sets", nargs="*", metavar="SET", help=", ".join(DATA))
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--glove", type=Path, required=True, help="file of GloVe's vectors")
     parser.add_argument("--records", type=Path, default=HERE / "records")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--columns", nargs="*", default=["glove", "token", "elmo"])
+    parser.add_argument("--seeds", type=int, help="default: 5 for sst-5 and ner, 3 for the others")
+    parser.add_argument("--columns", nargs="*", default=[TF_IDF, "glove", "token", "elmo"])
+    parser.add_argument("--shares", nargs="*", type=int, default=[100], metavar="PERCENT")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--device")
-    parser.add_argument("--write", action="store_true", help="store the table")
+    parser.add_argument("--write", action="store_true", help="store the table and the pictures")
     arguments = parser.parse_args()
-    if unknown := {*arguments.tasks} - {*DATA}:
-        parser.error(f"unknown task {', '.join(sorted(unknown))}; choose from {', '.join(DATA)}")
-    if unknown := {*arguments.columns} - {*COLUMNS}:
+    if unknown := {*arguments.sets} - {*DATA}:
+        parser.error(f"unknown set {', '.join(sorted(unknown))}; choose from {', '.join(DATA)}")
+    if unknown := {*arguments.columns} - {*COLUMNS, TF_IDF}:
         parser.error(f"unknown column {', '.join(sorted(unknown))}")
-    models: dict[str, Elmo] = {}
-    for name in arguments.tasks or DATA:
-        model = "zh" if name in CHINESE else "en"
-        for seed in range(arguments.seeds):  # all columns of a seed before the next seed
-            for column in arguments.columns:
-                if column == "glove" and name in CHINESE:
-                    continue
-                path = arguments.records / name / f"{column}-{seed}.json"
-                if path.exists():
-                    continue
-                if model not in models:
-                    models[model] = Elmo.load(model, device=arguments.device)
-                print(f"{name}, {column}, seed {seed}", flush=True)
-                found = measure(name, column, seed, models[model], arguments.data, arguments.glove)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-                print(f"  test {found['measure']} {found['test']:.2f}, {found['seconds']:.0f} s")
+    places = Places(arguments.data, arguments.glove, arguments.device)
+    cells = list(_cells(arguments))
+    missing = [cell for cell in cells if not record_path(arguments.records, *cell).exists()]
+    for cell, found in _measured(missing, places, arguments.jobs):
+        path = record_path(arguments.records, *cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(found, indent=1) + "\n")
+        print(
+            f"{cell.name}, {cell.column}, seed {cell.seed}, {cell.share}%: {found['measure']} "
+            f"{found['test']:.2f}, {found['seconds']:.0f} s",
+            flush=True,
+        )
     text = "\n".join(report(arguments.records)) + "\n"
     print("\n" + text)
     if arguments.write:
-        (HERE / "results" / "tasks.md").write_text(text, encoding="utf-8")
+        write_text(HERE / "results" / "tasks.md", text)
+        draw_layers(arguments.records, PICTURES / "task-layers.png")
+        draw_shares(arguments.records, PICTURES / "task-shares.png")
 
 
-def measure(
-    name: str, column: str, seed: int, elmo: Elmo, folder: Path, glove: Path
-) -> dict[str, Any]:
+def _cells(arguments: argparse.Namespace) -> Iterable[Cell]:
+    """Yield all trainings, every column of a seed before the next seed."""
+    for name in arguments.sets or DATA:
+        data = DATA[name]
+        for share in arguments.shares:
+            for seed in range(arguments.seeds or data.seeds):
+                for column in arguments.columns:
+                    english = data.model == "en"
+                    counted = data.task == "classify" and seed == 0  # the same for every seed
+                    if (column != TF_IDF or counted) and (column != "glove" or english):
+                        yield Cell(name, column, seed, share)
+
+
+def _measured(
+    cells: Sequence[Cell], places: Places, jobs: int
+) -> Iterable[tuple[Cell, dict[str, Any]]]:
+    """Yield trainings with their scores, as they are done."""
+    if jobs == 1:
+        for cell in cells:
+            yield cell, measure(cell, places)
+        return
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, torch.set_num_threads, (threads,)) as pool:
+        waiting = {pool.submit(measure, cell, places): cell for cell in cells}
+        for done in as_completed(waiting):
+            if error := done.exception():  # the others go on
+                print(f"{waiting[done]}: {error}", flush=True)
+            else:
+                yield waiting[done], done.result()
+
+
+def measure(cell: Cell, places: Places) -> dict[str, Any]:
     """Train a model once, and return its scores."""
-    data = DATA[name]
-    kind = task_class(data.task)
-    changes = merge(merge(data.settings, COLUMNS[column]), {"training": {"seed": seed}})
-    if name not in CHINESE:
-        changes = merge(changes, {"input": {"vectors": str(glove)}})
-    settings = kind.defaults.changed(changes)
-    train = kind.read(folder / data.train, data.columns)
-    if data.dev is None:
-        train, dev = split(train)
-    else:
-        dev = kind.read(folder / data.dev, data.columns)
+    data = DATA[cell.name]
+    train, dev, test = parts(cell.name, places.data)
+    train = train[: max(1, len(train) * cell.share // 100)]  # in random order: see parts
     started = time.monotonic()
-    task = kind.train(train, dev, elmo=elmo, settings=settings, say=lambda line: print("  " + line))
+    if cell.column == TF_IDF:
+        accuracy = _counted(_elmo(data.model, places.device), [train, dev, test])
+        return {
+            "measure": "accuracy",
+            "test": accuracy,
+            "seconds": time.monotonic() - started,
+            "machine": versions(),
+        }
+    kind = task_class(data.task)
+    changes = merge(merge(data.settings, COLUMNS[cell.column]), {"training": {"seed": cell.seed}})
+    if data.model == "en":
+        changes = merge(changes, {"input": {"vectors": str(places.glove)}})
+    settings = kind.defaults.changed(changes)
+    elmo = _elmo(data.model, places.device)
+    task = kind.train(train, dev, elmo=elmo, settings=settings)
     seconds = time.monotonic() - started
-    scores = task.evaluate(folder / data.test, data.columns)
+    scores = task.evaluate(test)
     return {
         "measure": scores.name,
         "test": scores.value,
@@ -156,79 +169,46 @@ def measure(
         "epoch": task.about["epoch"],
         "mixes": task.about["mixes"],
         "seconds": seconds,
+        "examples": len(train),
         "machine": f"{versions()}, {elmo.device}",
     }
 
 
-def split(examples: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return examples without a random tenth of them, and that tenth; the same for all seeds."""
-    order = list(examples)
-    random.Random(0).shuffle(order)
-    n = len(order) // 10
-    return order[n:], order[:n]
+@cache
+def _elmo(name: str, device: str | None) -> Elmo:
+    return Elmo.load(name, device=device)
 
 
-def report(records: Path) -> list[str]:
-    """Return the table of all records."""
-    lines = [
-        f"{versions()}, {processor()}, {datetime.date.today()}. Mean ± standard deviation of the "
-        "test score over seeds. Error reduction: by how much ELMo lowers 100 − score.",
-        "",
-        "| | measure | seeds | GloVe | + token layer | + ELMo | + tuned ELMo | gain over GloVe "
-        "(error reduction) | gain over token layer | paper's error reduction | layer weights, γ |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+@cache
+def parts(name: str, folder: Path) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the training examples in random order, the dev and the test examples."""
+    data = DATA[name]
+    kind = task_class(data.task)
+
+    def read(file: str) -> list[Any]:
+        return kind.read(folder / file, data.columns)
+
+    train = read(data.train)
+    if data.test is None:
+        test, train = train[::10], [e for i, e in enumerate(train) if i % 10]
+    else:
+        test = read(data.test)
+    random.Random(0).shuffle(train)
+    if data.dev is not None:
+        return train, read(data.dev), test
+    n = len(train) // 10
+    return train[n:], train[:n], test
+
+
+def _counted(elmo: Elmo, examples: Sequence[Sequence[Any]]) -> float:
+    """Test accuracy of counted words, split by the tokenizer of the biLM."""
+    number = {label: i for i, label in enumerate(sorted({e.label for e in examples[0]}))}
+    labels = [[number.get(e.label, -1) for e in part] for part in examples]
+    terms = [
+        [with_pairs([word.lower() for word in elmo.tokenize(e.text)]) for e in part]
+        for part in examples
     ]
-    for name, data in DATA.items():
-        found = {column: _records(records / name, column) for column in COLUMNS}
-        if not any(found.values()):
-            continue
-        some = next(iter(next(some for some in found.values() if some).values()))
-        cells = [_cell(found[column]) for column in COLUMNS]
-        weights = _weights(found["elmo"])
-        lines.append(
-            f"| {name} | {some['measure']} | {len(found['elmo'])} | {' | '.join(cells)} | "
-            f"{_gain(found['elmo'], found['glove'], True)} | "
-            f"{_gain(found['elmo'], found['token'], False)} | {data.paper} | {weights} |"
-        )
-    return lines
-
-
-def _records(folder: Path, column: str) -> dict[int, dict[str, Any]]:
-    """Records of a column by seed."""
-    return {
-        int(path.stem.rpartition("-")[2]): json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob(f"{column}-*.json"))
-    }
-
-
-def _cell(found: dict[int, dict[str, Any]]) -> str:
-    values = [record["test"] for record in found.values()]
-    if not values:
-        return ""
-    spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.1f}{spread}"
-
-
-def _gain(
-    better: dict[int, dict[str, Any]], base: dict[int, dict[str, Any]], reduction: bool
-) -> str:
-    """Return the mean gain over paired seeds, its standard error, and the error reduction."""
-    seeds = sorted(better.keys() & base.keys())
-    if not seeds:
-        return ""
-    gains = [better[s]["test"] - base[s]["test"] for s in seeds]
-    said = f"{statistics.mean(gains):+.1f}"
-    if len(gains) > 1:
-        said += f" ± {statistics.stdev(gains) / len(gains) ** 0.5:.1f}"
-    errors = 100 - statistics.mean(base[s]["test"] for s in seeds)
-    return f"{said} ({statistics.mean(gains) / errors:.0%})" if reduction and errors else said
-
-
-def _weights(found: dict[int, dict[str, Any]]) -> str:
-    mixes = [record["mixes"].get("input") for record in found.values()]
-    if not mixes or None in mixes:
-        return ""
-    return " / ".join(f"{statistics.mean(column):.2f}" for column in zip(*mixes, strict=True))
+    return tf_idf_accuracy(terms, labels, TF_IDF)
 
 
 if __name__ == "__main__":

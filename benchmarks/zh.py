@@ -14,19 +14,17 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from cpu import HERE, processor, versions
-from softmax_regression import Features, accuracy, sparse_parts, standardised, train
+from softmax_regression import Features, sparse_parts, standardised
 from spelled_bits import spelled_bits
+from tf_idf import classify, tf_idf, tf_idf_accuracy, with_pairs
 from torch import Tensor
 from zh_entities import entities
 
@@ -117,14 +115,11 @@ def reviews(elmo: Elmo, folder: Path, layers: Mapping[str, slice]) -> dict[str, 
 def review_baselines(folder: Path) -> dict[str, float]:
     """Test accuracy for reviews by TF-IDF of words, and of words and pairs of words."""
     parts = [read_reviews(folder / f"{part}.tsv") for part in ("train", "dev", "test")]
-    labels = [torch.tensor([label for label, _ in part]) for part in parts]
+    labels = [[label for label, _ in part] for part in parts]
     words = [[words_of(text) for _, text in part] for part in parts]
-    pairs = [[some + [f"{a} {b}" for a, b in pairwise(some)] for some in part] for part in words]
-    found = {}
-    for name, terms in (("TF-IDF, words", words), ("TF-IDF, words and pairs", pairs)):
-        features = [Features(sparse=sparse) for sparse in sparse_parts(tf_idf(terms))]
-        found[name] = classify(features, labels, 2, name)
-    return found
+    pairs = [[with_pairs(some) for some in part] for part in words]
+    named = (("TF-IDF, words", words), ("TF-IDF, words and pairs", pairs))
+    return {name: tf_idf_accuracy(terms, labels, name) for name, terms in named}
 
 
 def read_reviews(path: Path) -> list[tuple[int, str]]:
@@ -259,43 +254,9 @@ def mean_vectors(elmo: Elmo, texts: Sequence[str]) -> Tensor:
     return torch.from_numpy(means)
 
 
-def classify(
-    features: Sequence[Features], labels: Sequence[Tensor], n_classes: int, what: str
-) -> float:
-    """Train on the first part, choose the penalty on the second; accuracy on the third."""
-    weights = train(
-        features[0],
-        labels[0],
-        n_classes,
-        lambda weights: accuracy(features[1], labels[1], weights),
-        what,
-    )
-    return accuracy(features[2], labels[2], weights)
-
-
 def words_of(text: str) -> list[str]:
     """Words by jieba, in lower case."""
     return TOKENIZERS["chinese"](text.lower())
-
-
-def tf_idf(parts: Sequence[Sequence[Sequence[str]]]) -> list[list[dict[str, float]]]:
-    """Vectors of length 1: log counts of terms, times the log inverse frequency in the first part.
-
-    Terms that occur in fewer than two texts of the first part are left out.
-    """
-    frequency = Counter(term for terms in parts[0] for term in set(terms))
-    n = len(parts[0])
-    rarity = {term: math.log((1 + n) / (1 + k)) + 1 for term, k in frequency.items() if k > 1}
-    found = []
-    for part in parts:
-        vectors = []
-        for terms in part:
-            counts = Counter(term for term in terms if term in rarity)
-            vector = {term: (1 + math.log(k)) * rarity[term] for term, k in counts.items()}
-            length = math.hypot(*vector.values()) or 1.0
-            vectors.append({term: value / length for term, value in vector.items()})
-        found.append(vectors)
-    return found
 
 
 TASKS = {

@@ -1,0 +1,67 @@
+"""The data sets of benchmarks/tasks.py, and the columns of its table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "glove": {"input": {"layers": "none"}},
+    "token": {"input": {"layers": "0"}},
+    "elmo": {"input": {"layers": "mix"}},
+    "tuned": {"input": {"layers": "mix"}, "tuning": {"enabled": True}},
+}
+"""Settings of each column. The column tf-idf has a model of its own."""
+TF_IDF = "tf-idf"
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set: a task, its files, and settings that differ from the task's own."""
+
+    task: str
+    train: str
+    dev: str | None
+    """None: a tenth of the training examples, chosen at random."""
+    test: str | None
+    """None: every tenth example of the training file, which does not train."""
+    columns: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    seeds: int = 3
+    model: str = "en"
+    """The biLM. GloVe is English, so the Chinese one has no static vectors beside it."""
+    paper: str = ""
+    """The ELMo paper's relative error reduction, where it has one."""
+
+
+_STS = {"first": "6", "second": "7", "score": "5"}
+
+DATA = {
+    "sst-5": Data("classify", "sentconv/stsa.fine.train", "sentconv/stsa.fine.dev",
+                  "sentconv/stsa.fine.test", seeds=5, paper="6.8%"),
+    "sst-2": Data("classify", "sentconv/stsa.binary.train", "sentconv/stsa.binary.dev",
+                  "sentconv/stsa.binary.test"),
+    "sst-2-full": Data("classify", "glue-small/SST-2/train_full.tsv", "glue-small/SST-2/dev.tsv",
+                       "glue-small/SST-2/test-labeled.tsv",
+                       settings={"training": {"epochs": 4, "batch_size": 64}}),
+    "imdb": Data("classify", "imdb/train.tsv", None, "imdb/test.tsv",
+                 {"label": "1", "text": "3"}, {"training": {"epochs": 4}}),
+    "trec": Data("classify", "sentconv/TREC.train.all", None, "sentconv/TREC.test.all"),
+    "subj": Data("classify", "sentconv/subj.all", None, None),
+    "chnsenticorp": Data("classify", "chnsenticorp/train.tsv", "chnsenticorp/dev.tsv",
+                         "chnsenticorp/test.tsv", model="zh"),
+    "ner": Data("ner", "uner-ewt/en_ewt-ud-train.iob2", "uner-ewt/en_ewt-ud-dev.iob2",
+                "uner-ewt/en_ewt-ud-test.iob2", seeds=5, paper="21%"),
+    "resume": Data("ner", "resume-ner/train.char.bmes", "resume-ner/dev.char.bmes",
+                   "resume-ner/test.char.bmes", model="zh"),
+    "pos": Data("pos", "ud-ewt/en_ewt-ud-train.conllu", "ud-ewt/en_ewt-ud-dev.conllu",
+                "ud-ewt/en_ewt-ud-test.conllu"),
+    "semeval-8": Data("relation", "semeval2010-8/SemEval2010_task8_training/TRAIN_FILE.TXT", None,
+                      "semeval2010-8/SemEval2010_task8_testing_keys/TEST_FILE_FULL.TXT"),
+    "sts-b": Data("similarity", "sts-b/sts-train.csv", "sts-b/sts-dev.csv", "sts-b/sts-test.csv",
+                  _STS),
+    "sick-r": Data("similarity", "sick2014/SICK_train.txt", "sick2014/SICK_trial.txt",
+                   "sick2014/SICK_test_annotated.txt"),
+}  # fmt: skip
+"""Data sets by name. The paths are those of the public archives, unpacked below one folder. The
+files of sentconv are in Windows-1252 and need ``iconv -f cp1252 -t utf-8`` first."""
