@@ -107,18 +107,10 @@ def test_languages(cli):
 
 def test_the_language_chooses_the_model(cli, monkeypatch, tmp_path):
     monkeypatch.setattr("elmokit.formats.DEFAULT_MODEL", tmp_path / "en")
-    monkeypatch.setattr("elmokit.formats.bundled_models", lambda: list(TOURS))
     for lang in TOURS:
         done = cli("demo", "--lang", lang)
         assert done.returncode == 2
         assert f"there is no model '{tmp_path / lang}'" in done.stderr
-
-
-def test_a_language_without_a_model(cli, monkeypatch):
-    monkeypatch.setattr("elmokit.formats.bundled_models", lambda: ["en"])
-    done = cli("demo", "--lang", "zh")
-    assert done.returncode == 2
-    assert done.stderr == "elmokit: no model for --lang zh is bundled; give one with --model\n"
 
 
 @pytest.mark.parametrize("tour", TOURS.values(), ids=TOURS)

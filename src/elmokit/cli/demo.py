@@ -13,7 +13,6 @@ from elmokit.cli.options import ModelOptions, choice, with_model
 from elmokit.cli.output import kind_of_layers, print_table, save
 from elmokit.cli.places import check_out_folder
 from elmokit.cli.tours import EXAMPLES, GAP, TOURS, Tour
-from elmokit.errors import InputError
 from elmokit.text.tokenizers import TOKENIZERS
 
 if TYPE_CHECKING:
@@ -41,12 +40,10 @@ def demo(
 ) -> None:
     """Take a short tour: one word in different sentences, and what its vectors are good for."""
     from elmokit.arguments import one_of
-    from elmokit.formats import DEFAULT_MODEL, bundled_models
+    from elmokit.formats import DEFAULT_MODEL
 
     tour = TOURS[one_of(lang, "lang", TOURS)]
     if not model.is_given:
-        if lang not in bundled_models():
-            raise InputError(f"no model for --lang {lang} is bundled; give one with --model")
         model = replace(model, model=str(DEFAULT_MODEL.parent / lang))
     elmo = model.load()
     if elmo.tokenizer.name == "whitespace":  # of models for tokenised text
