@@ -1,12 +1,14 @@
 """Chinese models on real tasks: reviews, entities, inference, tags, perplexity.
 
-    python benchmarks/zh.py [MODEL…] --data DIR [--text TEXT] [--write]
+    python benchmarks/zh.py [MODEL…] --data DIR [--text TEXT] [--records FOLDER] [--write]
 
 MODEL is a Chinese model that reads words or single characters. The default is the bundled one. DIR
 has the folders chnsenticorp (train.tsv, dev.tsv, test.tsv), resume-ner (train.char.bmes and so on),
 ocnli (train.10k.json, dev.json) and ud-gsdsimp (dev and test in CoNLL-U). TEXT is held-out text, as
 for ``elmokit perplexity``. Linear probes read the frozen vectors of each layer, and of all layers
-side by side. --write stores the tables as benchmarks/results/zh.md.
+side by side. Every measurement is a record, a small JSON file in FOLDER (default:
+benchmarks/records/zh), and is not repeated if its record exists; delete it to measure again.
+--write stores the tables as benchmarks/results/zh.md.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import datetime
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from elmokit.analysis.text_perplexity import score_files
 from elmokit.analysis.texts import sentences_of
 from elmokit.formats import find_model
 from elmokit.inference.arrays import Array
+from elmokit.io.atomic import write_text
 from elmokit.io.conll import read_conll
 from elmokit.io.progress import DelayedProgress
 from elmokit.text.tokenizers import TOKENIZERS
@@ -49,6 +53,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=["zh"], metavar="MODEL")
     parser.add_argument("--data", type=Path, required=True, help="folder of the tasks' data")
     parser.add_argument("--text", type=Path, help="held-out text")
+    parser.add_argument("--records", type=Path, default=HERE / "records" / "zh")
     parser.add_argument("--write", action="store_true", help="store the tables")
     arguments = parser.parse_args()
     missing = [folder for folder in TASKS if not (arguments.data / folder).is_dir()]
@@ -62,14 +67,17 @@ def main() -> None:
         size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
         sizes.append(f"{model} has {elmo.n_parameters:,} parameters, {size / 1e6:.1f} MB of files.")
         for folder, (title, task) in TASKS.items():
-            scores = task(elmo, arguments.data / folder, layers_of(elmo))
-            row = {column: f"{score:.1f}" for column, score in scores.items()}
+            with record(arguments.records, model, folder) as row:
+                if not row:
+                    scores = task(elmo, arguments.data / folder, layers_of(elmo))
+                    row.update({column: f"{score:.1f}" for column, score in scores.items()})
             found.setdefault(title, {})[model] = row
-            print(f"{model}, {folder}: {row}", flush=True)
         if arguments.text:
             title = f"{arguments.text.name}, each sentence alone, whole softmax:"
-            found.setdefault(title, {})[model] = row = perplexities(elmo, arguments.text)
-            print(f"{model}, {arguments.text.name}: {row}", flush=True)
+            with record(arguments.records, model, arguments.text.name) as row:
+                if not row:
+                    row.update(perplexities(elmo, arguments.text))
+            found.setdefault(title, {})[model] = row
     lines = [
         f"{versions()}, {processor()}, {datetime.date.today()}. {' '.join(sizes)} Linear probes of "
         "frozen vectors, in per cent. Their L2 penalty is chosen on held-out examples; the probes "
@@ -81,6 +89,17 @@ def main() -> None:
     print("\n" + text)
     if arguments.write:
         (HERE / "results" / "zh.md").write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def record(folder: Path, model: str, name: str) -> Iterator[Row]:
+    """Yield the row that was measured earlier, or an empty one to be filled, which is kept."""
+    path = folder / Path(model).name / f"{name}.json"
+    row: Row = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    yield row
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
+    print(f"{model}, {name}: {row}", flush=True)
 
 
 def table(rows: Mapping[str, Row]) -> list[str]:
@@ -99,14 +118,19 @@ def layers_of(elmo: Elmo) -> dict[str, slice]:
 
 
 def reviews(elmo: Elmo, folder: Path, layers: Mapping[str, slice]) -> dict[str, float]:
-    """Test accuracy for reviews, by the mean over all tokens; dev chooses the penalty."""
+    """Test accuracy for reviews, by the mean, maximum and minimum over all tokens.
+
+    Dev chooses the penalty, and has chosen these features: the mean alone has 87.3 there with
+    ``zh``, mean and maximum 88.3, all three 89.4. The mean weighted by TF-IDF has 86.2 alone, and
+    90.2 beside the three; it is left out because it counts words.
+    """
     parts = [read_reviews(folder / f"{part}.tsv") for part in ("train", "dev", "test")]
     labels = [torch.tensor([label for label, _ in part]) for part in parts]
     found = dict(review_baselines(folder))
-    means = mean_vectors(elmo, [text for part in parts for _, text in part])
+    pooled = pooled_vectors(elmo, [text for part in parts for _, text in part])
     sizes = [len(part) for part in parts]
     for name, choice in layers.items():
-        arrays = standardised(*torch.split(means[:, choice].flatten(1), sizes))
+        arrays = standardised(*torch.split(pooled[:, choice].flatten(1), sizes))
         found[name] = classify([Features(array) for array in arrays], labels, 2, name)
     return found
 
@@ -240,6 +264,17 @@ def perplexities(elmo: Elmo, text: Path) -> Row:
     }
 
 
+def pooled_vectors(elmo: Elmo, texts: Sequence[str]) -> Tensor:
+    """Mean, maximum and minimum (N, K, 3, D) over a text's tokens, read as one sentence."""
+    pooled = np.zeros((len(texts), elmo.n_layers, 3, elmo.dim), np.float32)
+    with DelayedProgress("embedding", len(texts), "texts") as bar:
+        for of_text, layers in zip(pooled, elmo.stream(texts, "all"), strict=True):
+            if layers.shape[1]:
+                of_text[:] = np.stack([layers.mean(1), layers.max(1), layers.min(1)], 1)
+            bar.advance(1)
+    return torch.from_numpy(pooled)
+
+
 def mean_vectors(elmo: Elmo, texts: Sequence[str]) -> Tensor:
     """The mean (N, K, D) over a text's tokens of each layer, read sentence by sentence."""
     sentences = [sentences_of(elmo, text) for text in texts]
@@ -261,7 +296,8 @@ def words_of(text: str) -> list[str]:
 
 TASKS = {
     "chnsenticorp": (
-        "Reviews (ChnSentiCorp): test accuracy, from the mean vector of a review's tokens.",
+        "Reviews (ChnSentiCorp): test accuracy, from the mean, maximum and minimum of the vectors "
+        "of a review's tokens.",
         reviews,
     ),
     "resume-ner": (
