@@ -22,9 +22,9 @@ _PAGE = """<!DOCTYPE html>
 body {{ font: 1rem/2.1 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
 h2 {{ font-size: 1rem; margin: 1rem 0 0; }}
 p {{ margin: 0 0 1rem; overflow-wrap: anywhere; }}
-mark {{ color: inherit; background: color-mix(in srgb, var(--c) 15%, transparent);
-  border-bottom: 2px solid var(--c); border-radius: .2em; padding: .1em .15em; }}
-mark small {{ color: var(--c); font-weight: bold; margin-left: .3em; }}
+mark {{ color: inherit; border-bottom: 2px solid; border-radius: .2em; padding: .1em .15em; }}
+mark small {{ font-weight: bold; margin-left: .3em; }}
+{colours}
 </style>
 </head>
 <body>
@@ -83,7 +83,7 @@ class MarkedText:
         parts = []
         for event, mark, word in self._events():
             if event == "open" and mark is not None:
-                parts.append(f'<mark style="--c: {COLOURS[mark.group % len(COLOURS)]}">')
+                parts.append(f'<mark class="c{mark.group % len(COLOURS)}">')
             elif event == "close" and mark is not None:
                 label = f"<small>{escape(mark.label)}</small>" if mark.label else ""
                 parts.append(f"{label}</mark>")
@@ -113,7 +113,12 @@ class MarkedText:
 
 def html_page(texts: Iterable[MarkedText], title: str) -> Iterator[str]:
     """Yield a page of HTML in pieces."""
-    head, tail = _PAGE.format(title=escape(title), body="\0").split("\0")
+    colours = "\n".join(
+        f".c{k} {{ background: {colour}26; border-color: {colour}; }} .c{k} > small "
+        f"{{ color: {colour}; }}"
+        for k, colour in enumerate(COLOURS)
+    )
+    head, tail = _PAGE.format(title=escape(title), colours=colours, body="\0").split("\0")
     yield head
     for text in texts:
         yield text.html() + "\n"
