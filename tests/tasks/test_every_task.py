@@ -121,13 +121,13 @@ def test_one_pair_or_many(tiny, quick):
 
 
 def test_long_texts_keep_their_first_and_last_sentences(tiny, quick):
-    from elmokit.tasks.classification import _shortened
+    from elmokit.tasks.long_texts import shortened
 
     sentences = [list("abc"), list("def"), list("ghi")]
-    assert _shortened(sentences, 9) == sentences
-    assert _shortened(sentences, 5) == [list("abc"), list("hi")]
-    assert _shortened(sentences, 8) == [list("abc"), ["d"], ["f"], list("ghi")]
-    assert sum(map(len, _shortened(sentences, 1))) == 1
+    assert shortened(sentences, 9) == sentences
+    assert shortened(sentences, 5) == [list("abc"), list("hi")]
+    assert shortened(sentences, 8) == [list("abc"), ["d"], ["f"], list("ghi")]
+    assert sum(map(len, shortened(sentences, 1))) == 1
 
 
 def test_relations_are_split_into_words_once(tiny, quick, monkeypatch):
