@@ -6,6 +6,7 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.tasks import (
+    EntailmentClassifier,
     NerTagger,
     PosTagger,
     RelationClassifier,
@@ -14,7 +15,7 @@ from elmokit.tasks import (
     relation,
     task_class,
 )
-from elmokit.tasks.readers.examples import PairExample
+from elmokit.tasks.readers.examples import EntailmentExample, PairExample
 from elmokit.tasks.readers.relations import parse_marked
 from helpers.task_data import reviews, tagged
 
@@ -45,7 +46,19 @@ def pairs(n, seed=0):
     return found
 
 
+def entailments(n, seed=0):
+    rng, found = random.Random(seed), []
+    for _ in range(n):
+        a, b = rng.sample(NOUNS, 2)
+        label, second = rng.choice(
+            [("entailment", f"a {a} ."), ("contradiction", f"no {a} ."), ("neutral", f"a {b} .")]
+        )
+        found.append(EntailmentExample(f"the {a} came .", second, label))
+    return found
+
+
 DATA = {
+    EntailmentClassifier: entailments,
     TextClassifier: reviews,
     NerTagger: tagged,
     PosTagger: tagged,
