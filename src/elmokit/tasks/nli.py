@@ -95,10 +95,9 @@ class EntailmentClassifier(LabelTask[EntailmentExample]):
         if not answered:
             raise InputError(f"no example of {where} has an answer; all labels are {NO_ANSWER}")
         if left_out := len(found) - len(answered):
-            are = "is" if left_out == 1 else "are"
             warnings.warn(
-                f"{left_out:,} of {len(found):,} examples in {where} {are} left out: they have no "
-                f"gold label ({' or '.join(sorted(missing))})",
+                f"left out {left_out:,} of {len(found):,} examples in {where}: no gold label "
+                f"({' or '.join(sorted(missing))})",
                 DataWarning,
                 stacklevel=3,
             )

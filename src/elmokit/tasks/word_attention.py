@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,8 +50,10 @@ class WordAttention:
             axes = figure.subplots()
             image = axes.imshow(self.weights, "Blues", aspect="auto", vmin=0, vmax=1)
             axes.tick_params(length=0)
-            axes.set_xticks(range(len(self.premise)), map(short, self.premise), rotation=90)
-            axes.set_yticks(range(len(self.hypothesis)), map(short, self.hypothesis))
+            some = _labelled(self.premise, width)
+            axes.set_xticks(some, [short(self.premise[i]) for i in some], rotation=90)
+            some = _labelled(self.hypothesis, height)
+            axes.set_yticks(some, [short(self.hypothesis[i]) for i in some])
             axes.set_xlabel("premise")
             axes.set_ylabel("hypothesis")
             figure.colorbar(image, ax=axes, label="share of attention")
@@ -61,3 +64,8 @@ class WordAttention:
     def write(self, stem: str | Path) -> list[Path]:
         """Write STEM.json, STEM.csv, STEM.png and STEM.svg; needs the extra ``plots``."""
         return self.report().write(file_path(stem, "stem").expanduser())
+
+
+def _labelled(words: list[str], inches: float) -> range:
+    """Return the words whose labels fit side by side."""
+    return range(0, len(words), max(1, math.ceil(0.14 * len(words) / inches)))
