@@ -50,7 +50,7 @@ class EntailmentSettings:
             [
                 (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
                 (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
-                (self.most_words >= 1, "most_words", "1 or more"),
+                (1 <= self.most_words <= 4096, "most_words", "from 1 to 4,096"),
             ],
             self,
         )
