@@ -50,10 +50,10 @@ def entailments(n, seed=0):
     rng, found = random.Random(seed), []
     for _ in range(n):
         a, b = rng.sample(NOUNS, 2)
-        label, second = rng.choice(
-            [("entailment", f"a {a} ."), ("contradiction", f"no {a} ."), ("neutral", f"a {b} .")]
-        )
-        found.append(EntailmentExample(f"the {a} came .", second, label))
+        label, hypothesis = rng.choice([
+            ("entailment", f"a {a} ."), ("contradiction", f"no {a} ."), ("neutral", f"{b} now ."),
+        ])  # fmt: skip
+        found.append(EntailmentExample(f"the {a} came .", hypothesis, label))
     return found
 
 
