@@ -10,11 +10,11 @@ import elmokit.nn
 from elmokit import Elmo, ElmoEmbedding, errors
 
 PUBLIC = """
-    Alphabet BiLM BiLMState CarriedState Checkpoint ConfigError ContextConfig Elmo ElmoEmbedding
-    ElmoKitError ElmoOutput FormatError InputError LanguageWarning Layers MissingExtraError
-    MixConfig ModelConfig ModelError ModelNotFoundError OutOfMemoryError OutputError Perplexity
-    ScalarMix Score ShapeError State Text TokenEncoderConfig Tokenizer TrainingError
-    UnsupportedModelError Vocabulary __version__
+    Alphabet BiLM BiLMState CarriedState Checkpoint ConfigError ContextConfig DataWarning Elmo
+    ElmoEmbedding ElmoKitError ElmoOutput FormatError InputError LanguageWarning Layers
+    MissingExtraError MixConfig ModelConfig ModelError ModelNotFoundError OutOfMemoryError
+    OutputError Perplexity ScalarMix Score ShapeError State Text TokenEncoderConfig Tokenizer
+    TrainingError UnsupportedModelError Vocabulary __version__
 """.split()
 
 

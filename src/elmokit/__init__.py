@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from elmokit.elmo import Elmo, State, Text
     from elmokit.errors import (
         ConfigError,
+        DataWarning,
         ElmoKitError,
         FormatError,
         InputError,
@@ -61,6 +62,7 @@ _NAMES = {
     ),
     "elmokit.errors": (
         "ConfigError",
+        "DataWarning",
         "ElmoKitError",
         "FormatError",
         "InputError",
@@ -100,6 +102,7 @@ __all__ = [
     "Checkpoint",
     "ConfigError",
     "ContextConfig",
+    "DataWarning",
     "Elmo",
     "ElmoEmbedding",
     "ElmoKitError",

@@ -93,6 +93,10 @@ class LanguageWarning(UserWarning):
     """A model was given text in a language that it has hardly read."""
 
 
+class DataWarning(UserWarning):
+    """Some of the examples in a file cannot be used and are left out."""
+
+
 class MissingExtraError(ElmoKitError, ImportError):
     """An optional package is not installed.
 

@@ -13,14 +13,28 @@ Cause(e2,e1)\tThe <e1>fire</e1> was caused by a <e2>spark</e2>.
 Other\tA <e1>cat</e1> saw a <e2>dog</e2>.
 """
 PAIRS = "first\tsecond\tscore\nA cat.\tA cat.\t5\nA dog.\tThe sea.\t0.5\nA man.\tA boy.\t3\n"
+ENTAILMENTS = """premise\thypothesis\tlabel
+A cat sleeps.\tAn animal sleeps.\tentailment
+A cat sleeps.\tNo cat sleeps.\tCONTRADICTION
+A man sings.\tA man is sad.\tneutral
+A dog runs.\tA dog moves.\tEntailment
+"""
 TEXTS = {
     "classify": ["The film is good.", "An awful film."],
+    "nli": ["A cat.\tAn animal.", "A man sings.\tNobody sings."],
     "ner": ["Ann went to Rome .", "Bob slept ."],
     "pos": ["Ann went to Rome .", "Bob slept ."],
     "relation": ["A <e1>spark</e1> lit the <e2>fire</e2>.", "A <e2>cat</e2> has a <e1>tail</e1>."],
     "similarity": ["A cat.\tA dog.", "A man.\tA boy."],
 }
-FILES = {"classify": "tsv", "ner": "conll", "pos": "conll", "relation": "rel", "similarity": "sts"}
+FILES = {
+    "classify": "tsv",
+    "ner": "conll",
+    "nli": "nli",
+    "pos": "conll",
+    "relation": "rel",
+    "similarity": "sts",
+}
 
 
 def tagged(n, seed=0):
@@ -49,5 +63,6 @@ def write_files(folder):
         sentences = (zip(e.words, e.tags, strict=True) for e in tagged(n, seed))
         words = "\n".join("".join(f"{w} _ {t}\n" for w, t in pairs) for pairs in sentences)
         texts = {"tsv": "label\ttext\n" + rows, "conll": words, "rel": RELATIONS, "sts": PAIRS}
+        texts["nli"] = ENTAILMENTS
         for suffix, text in texts.items():
             (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")

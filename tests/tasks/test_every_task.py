@@ -6,6 +6,7 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.tasks import (
+    EntailmentClassifier,
     NerTagger,
     PosTagger,
     RelationClassifier,
@@ -14,7 +15,7 @@ from elmokit.tasks import (
     relation,
     task_class,
 )
-from elmokit.tasks.readers.examples import PairExample
+from elmokit.tasks.readers.examples import EntailmentExample, PairExample
 from elmokit.tasks.readers.relations import parse_marked
 from helpers.task_data import reviews, tagged
 
@@ -45,7 +46,19 @@ def pairs(n, seed=0):
     return found
 
 
+def entailments(n, seed=0):
+    rng, found = random.Random(seed), []
+    for _ in range(n):
+        a, b = rng.sample(NOUNS, 2)
+        label, hypothesis = rng.choice([
+            ("entailment", f"a {a} ."), ("contradiction", f"no {a} ."), ("neutral", f"{b} now ."),
+        ])  # fmt: skip
+        found.append(EntailmentExample(f"the {a} came .", hypothesis, label))
+    return found
+
+
 DATA = {
+    EntailmentClassifier: entailments,
     TextClassifier: reviews,
     NerTagger: tagged,
     PosTagger: tagged,
@@ -121,13 +134,13 @@ def test_one_pair_or_many(tiny, quick):
 
 
 def test_long_texts_keep_their_first_and_last_sentences(tiny, quick):
-    from elmokit.tasks.classification import _shortened
+    from elmokit.tasks.long_texts import shortened
 
     sentences = [list("abc"), list("def"), list("ghi")]
-    assert _shortened(sentences, 9) == sentences
-    assert _shortened(sentences, 5) == [list("abc"), list("hi")]
-    assert _shortened(sentences, 8) == [list("abc"), ["d"], ["f"], list("ghi")]
-    assert sum(map(len, _shortened(sentences, 1))) == 1
+    assert shortened(sentences, 9) == sentences
+    assert shortened(sentences, 5) == [list("abc"), list("hi")]
+    assert shortened(sentences, 8) == [list("abc"), ["d"], ["f"], list("ghi")]
+    assert sum(map(len, shortened(sentences, 1))) == 1
 
 
 def test_relations_are_split_into_words_once(tiny, quick, monkeypatch):

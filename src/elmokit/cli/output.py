@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmokit.cli.streams import StoppedError
-from elmokit.errors import LanguageWarning
+from elmokit.errors import DataWarning, LanguageWarning
 
 if TYPE_CHECKING:
     from elmokit.analysis.reports.report import Report
@@ -44,15 +44,16 @@ def warn(message: str) -> None:
 
 def show_notes() -> None:
     """Print the library's own warnings as messages, without a place in the code."""
-    python_shows = warnings.showwarning
+    python_shows, notes = warnings.showwarning, (LanguageWarning, DataWarning)
 
     def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
-        if issubclass(category, LanguageWarning):
+        if issubclass(category, notes):
             warn(str(message))
         else:
             python_shows(message, category, *place, **more)
 
-    warnings.simplefilter("always", LanguageWarning)
+    for category in notes:
+        warnings.simplefilter("always", category)
     warnings.showwarning = show
 
 

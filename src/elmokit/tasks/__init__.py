@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from elmokit.elmo import Elmo
     from elmokit.tasks.classification import TextClassifier
     from elmokit.tasks.ner import NerTagger
+    from elmokit.tasks.nli import EntailmentClassifier
     from elmokit.tasks.pair_similarity import SimilarityScorer
     from elmokit.tasks.pos import PosTagger
     from elmokit.tasks.relation import RelationClassifier
     from elmokit.tasks.task import Task
 
 __all__ = [
+    "EntailmentClassifier",
     "NerTagger",
     "PosTagger",
     "RelationClassifier",

@@ -12,15 +12,14 @@ from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.attentive import AttentiveClassifier
 from elmokit.tasks.heads.biattentive import BiattentiveClassifier
 from elmokit.tasks.labelling import LabelTask
+from elmokit.tasks.long_texts import text_sentences
 from elmokit.tasks.measures.accuracy import label_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import TextExample
 from elmokit.tasks.readers.labelled_texts import read_text_examples
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
 from elmokit.tasks.word_batches import Prepared
-from elmokit.tasks.word_input import Sentences, WordBatch
-from elmokit.text.sentences import split_sentences
-from elmokit.text.tokenizers import tokenize_one
+from elmokit.tasks.word_input import WordBatch
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,8 @@ class TextClassifier(LabelTask[TextExample]):
 
     def prepare(self, example: TextExample) -> Prepared:
         """Split a text into sentences, without those in the middle if it is too long."""
-        if not isinstance(example.text, str):
-            sentences = [tokenize_one(self.elmo.tokenizer, example.text)]
-        else:
-            sentences = [self.elmo.tokenizer(s) for s in split_sentences(example.text)]
-        return Prepared(example, [_shortened(sentences, self.settings.model.most_words)])
+        most = self.settings.model.most_words
+        return Prepared(example, [text_sentences(example.text, self.elmo.tokenizer, most)])
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         model = self.settings.model
@@ -99,23 +95,3 @@ class TextClassifier(LabelTask[TextExample]):
     def _label_scores(self, gold: list[str], predicted: list[str]) -> Scores:
         """Accuracy, macro F1, per label, confusion."""
         return label_scores(gold, predicted)
-
-
-def _shortened(sentences: Sentences, most: int) -> Sentences:
-    """Leave out sentences in the middle until at most so many words remain."""
-    if sum(map(len, sentences)) <= most:
-        return sentences
-    last = most // 2
-    first = most - last
-    start, end = [], []
-    for sentence in sentences:
-        if first <= 0:
-            break
-        start.append(sentence[:first])
-        first -= len(sentence)
-    for sentence in reversed(sentences):
-        if last <= 0:
-            break
-        end.append(sentence[-last:])
-        last -= len(sentence)
-    return [*start, *reversed(end)]

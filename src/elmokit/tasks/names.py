@@ -6,6 +6,7 @@ TASKS = {
     "classify": ("elmokit.tasks.classification", "TextClassifier"),
     "sentiment": ("elmokit.tasks.classification", "TextClassifier"),
     "ner": ("elmokit.tasks.ner", "NerTagger"),
+    "nli": ("elmokit.tasks.nli", "EntailmentClassifier"),
     "pos": ("elmokit.tasks.pos", "PosTagger"),
     "relation": ("elmokit.tasks.relation", "RelationClassifier"),
     "similarity": ("elmokit.tasks.pair_similarity", "SimilarityScorer"),

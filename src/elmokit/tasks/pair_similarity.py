@@ -22,6 +22,7 @@ from elmokit.tasks.readers.examples import PairExample
 from elmokit.tasks.readers.sentence_pairs import read_pair_examples
 from elmokit.tasks.task import Task
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.text_pairs import is_pair, two_texts
 from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import WordBatch
 from elmokit.text.tokenizers import tokenize_one
@@ -126,15 +127,10 @@ class SimilarityScorer(Task[PairExample, float]):
         """Return the example of two texts: a pair, or a string with a tab between them."""
         if isinstance(given, PairExample):
             return given
-        pair = given.split("\t") if isinstance(given, str) else given
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise InputError("expected two texts: a pair, or a line with a tab between them")
-        return PairExample(pair[0], pair[1], None)
+        return PairExample(*two_texts(given), None)
 
     def _is_one(self, given: Any) -> bool:
-        """A tuple of two texts is one pair; a list has many."""
-        pair = isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], tuple)
-        return pair or super()._is_one(given)
+        return is_pair(given) or super()._is_one(given)
 
     def prepare(self, example: PairExample) -> Prepared:
         """Split both texts into words, each as one sentence."""

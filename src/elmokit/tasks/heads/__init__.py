@@ -9,11 +9,13 @@ from elmokit.tasks.heads.biattentive import BiattentiveClassifier
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN, LockedDropout
 from elmokit.tasks.heads.entity_attention import EntityAttention
+from elmokit.tasks.heads.esim import ESIM
 from elmokit.tasks.heads.pair import SiameseHead
 from elmokit.tasks.heads.sentence_pooling import AttentionPooling, SentencePooling
 
 __all__ = [
     "CRF",
+    "ESIM",
     "AttentionPooling",
     "BiLSTMEncoder",
     "BiattentiveClassifier",

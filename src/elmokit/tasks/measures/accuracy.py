@@ -14,17 +14,18 @@ from elmokit.tasks.measures.paired_values import paired_labels, paired_sentences
 from elmokit.tasks.measures.scores import Confusion, Scores, mean, ratio
 
 
-def label_scores(gold: Iterable[str], predicted: Iterable[str]) -> Scores:
-    """Scores of texts with one label each.
+def label_scores(gold: Iterable[str], predicted: Iterable[str], unit: str = "texts") -> Scores:
+    """Scores of texts, or of pairs of them, with one label each.
 
     Args:
         gold: The correct label of each text.
         predicted: The predicted label of each text, in the same order.
+        unit: What has a label.
 
     Returns:
         Accuracy, with macro F1, every class and the confusion matrix.
     """
-    return _scores(*paired_labels(gold, predicted), "texts")
+    return _scores(*paired_labels(gold, predicted), unit)
 
 
 def tag_scores(gold: Iterable[Iterable[str]], predicted: Iterable[Iterable[str]]) -> Scores:

@@ -48,6 +48,15 @@ class RelationExample:
 
 
 @dataclass(frozen=True)
+class EntailmentExample:
+    """Two texts, and whether the second follows from the first."""
+
+    premise: Words
+    hypothesis: Words
+    label: str | None = None
+
+
+@dataclass(frozen=True)
 class PairExample:
     """Two texts and how similar they are."""
 

@@ -19,9 +19,31 @@ from elmokit.tasks.readers.records import Source, json_records, table_records
 
 ALIASES = {
     "text": ("text", "sentence", "text_a", "review", "content", "文本", "句子"),
-    "label": ("label", "class", "category", "sentiment", "relation", "标签", "类别"),
+    "label": (
+        "label",
+        "gold_label",
+        "class",
+        "category",
+        "sentiment",
+        "relation",
+        "entailment_judgment",
+        "entailment_label",
+        "标签",
+        "类别",
+    ),
     "first": ("first", "sentence1", "sentence_a", "text_a", "text1", "句子1"),
     "second": ("second", "sentence2", "sentence_b", "text_b", "text2", "句子2"),
+    "premise": ("premise", "sentence1", "sentence_a", "text_a", "text1", "first", "前提", "句子1"),
+    "hypothesis": (
+        "hypothesis",
+        "sentence2",
+        "sentence_b",
+        "text_b",
+        "text2",
+        "second",
+        "假设",
+        "句子2",
+    ),
     "score": ("score", "relatedness_score", "similarity", "相似度"),
 }
 """Names in a file for each column that tasks read, in lower case, the preferred ones first."""
