@@ -9,6 +9,7 @@ from elmokit.tasks import (
     NerTagger,
     PosTagger,
     RelationClassifier,
+    RoleLabeller,
     SimilarityScorer,
     TextClassifier,
     relation,
@@ -16,7 +17,7 @@ from elmokit.tasks import (
 )
 from elmokit.tasks.readers.examples import PairExample
 from elmokit.tasks.readers.relations import parse_marked
-from helpers.task_data import reviews, tagged
+from helpers.task_data import reviews, roles, tagged
 
 NOUNS = ["fire", "storm", "spark", "rain", "noise", "crash"]
 
@@ -51,6 +52,7 @@ DATA = {
     PosTagger: tagged,
     RelationClassifier: relations,
     SimilarityScorer: pairs,
+    RoleLabeller: roles,
 }
 
 

@@ -114,7 +114,10 @@ def _sentences(path: Path, name: str) -> Iterator[_Sentence]:
     for block in numbered_blocks(path):
         tabs = "\t" in block[0][1] if tabs is None else tabs
         cells = [(n, line.split("\t") if tabs else line.split()) for n, line in block]
-        width = next((len(row) for _, row in cells if not row[0].startswith("#")), len(cells[0][1]))
+        width = next((len(row) for _, row in cells if not row[0].startswith("#")), None)
+        if width is None:  # only comments, except for the word # between tabs
+            cells = [(n, row) for n, row in cells if tabs and row[0] == "#" and len(row) > 1]
+            width = len(cells[0][1]) if cells else 0
         # a line of another width that begins with # is a comment; of this width, a word
         kept = [(n, row) for n, row in cells if len(row) == width or not row[0].startswith("#")]
         for number, row in kept:
@@ -123,7 +126,7 @@ def _sentences(path: Path, name: str) -> Iterator[_Sentence]:
                     f"line {number} of {name} has {_columns(len(row))}, but the sentence begins "
                     f"with {width}; expected as many in all lines of a sentence"
                 )
-        if width > 1 or not all(row[0].startswith("#") for _, row in kept):
+        if kept:
             yield _Sentence([n for n, _ in kept], [row for _, row in kept])
 
 
