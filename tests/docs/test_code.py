@@ -68,6 +68,7 @@ WRITTEN = {
     "docs/classifier.md": ["my-sentiment/best/task.json", "found.jsonl"],
     "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
     "docs/migration.md": ["vectors.hdf5"],
+    "docs/srl.md": ["my-srl/best/task.json", "found.html"],
     "docs/tagger.md": ["my-ner/best/task.json", "my-pos/best/task.json"],
     "docs/tasks.md": ["my-relations/best/task.json", "my-scorer/task.json"],
     "docs/train.md": ["my-run/best/model.safetensors", "small-copy/model.safetensors"],

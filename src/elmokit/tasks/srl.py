@@ -17,7 +17,7 @@ from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.alternating import AlternatingLSTM
 from elmokit.tasks.heads.bio_viterbi import FORBIDDEN, best_bio
 from elmokit.tasks.heads.encoders import LockedDropout
-from elmokit.tasks.marked_text import Mark, MarkedText
+from elmokit.tasks.marked_text import COLOURS, Mark, MarkedText
 from elmokit.tasks.measures.role_scores import role_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.measures.tag_schemes import Span, read_spans
@@ -150,7 +150,9 @@ class RoleLabeller(Task[RoleExample, Roles]):
     name = "srl"
     example = RoleExample
     defaults = TaskSettings(
-        RoleSettings(), InputSettings(mix_l2=0.001), training=TaskTraining(epochs=20)
+        RoleSettings(),
+        InputSettings(mix_l2=0.001),
+        training=TaskTraining(epochs=15, learning_rate=0.002, schedule="warmup"),
     )
 
     @classmethod
@@ -257,8 +259,8 @@ class RoleLabeller(Task[RoleExample, Roles]):
 
     def marked(self, prediction: Roles) -> list[MarkedText]:
         """Return the sentence with the roles of each predicate; C-ARG1 is coloured as ARG1."""
-        roles = dict.fromkeys(_base(label[2:]) for label in self.labels[1::2])
-        group = {role: i for i, role in enumerate(roles)}
+        roles = dict.fromkeys(_base(label[2:]) for label in self.labels[1::2])  # V is the first
+        group = {role: 1 + (i - 1) % (len(COLOURS) - 1) if i else 0 for i, role in enumerate(roles)}
         return [
             MarkedText(
                 prediction.words,
