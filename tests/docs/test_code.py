@@ -69,6 +69,7 @@ WRITTEN = {
     "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
     "docs/migration.md": ["vectors.hdf5"],
     "docs/nli.md": ["my-nli/best/task.json", "found.jsonl", "seen.png"],
+    "docs/srl.md": ["my-srl/best/task.json", "found.html"],
     "docs/tagger.md": ["my-ner/best/task.json", "my-pos/best/task.json"],
     "docs/tasks.md": ["my-relations/best/task.json", "my-scorer/task.json"],
     "docs/train.md": ["my-run/best/model.safetensors", "small-copy/model.safetensors"],

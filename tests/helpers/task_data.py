@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import asdict
 
-from elmokit.tasks.readers.examples import TaggedExample, TextExample
+from elmokit.tasks.readers.examples import Frame, RoleExample, TaggedExample, TextExample
 
 PEOPLE, PLACES = ["Ann", "Bob", "Eve", "Mark"], ["Paris", "Rome", "New York", "Oslo"]
 GOOD, BAD = ["good", "fine", "great"], ["bad", "awful", "dull"]
@@ -26,6 +28,7 @@ TEXTS = {
     "pos": ["Ann went to Rome .", "Bob slept ."],
     "relation": ["A <e1>spark</e1> lit the <e2>fire</e2>.", "A <e2>cat</e2> has a <e1>tail</e1>."],
     "similarity": ["A cat.\tA dog.", "A man.\tA boy."],
+    "srl": ["Ann saw Bob .", "Bob slept ."],
 }
 FILES = {
     "classify": "tsv",
@@ -34,6 +37,7 @@ FILES = {
     "pos": "conll",
     "relation": "rel",
     "similarity": "sts",
+    "srl": "jsonl",
 }
 
 
@@ -56,13 +60,36 @@ def reviews(n, seed=0):
     return found
 
 
+def roles(n, seed=0):
+    rng, found = random.Random(seed), []
+    for _ in range(n):
+        a, b = rng.sample(PEOPLE, 2)
+        if rng.random() < 0.5:
+            frames = [Frame(1, ["B-ARG0", "B-V", "B-ARG1", "O"])]
+            found.append(RoleExample([a, "saw", b, "."], frames))
+        else:
+            frames = [
+                Frame(1, ["B-ARG0", "B-V", "B-ARG1", "I-ARG1", "O"]),
+                Frame(3, ["O", "O", "B-ARG0", "B-V", "O"]),
+            ]
+            found.append(RoleExample([a, "let", b, "sleep", "."], frames))
+    return found
+
+
 def write_files(folder):
     """Write train and dev files of every task."""
     for name, n, seed in (("train", 12, 0), ("dev", 4, 1)):
         rows = "".join(f"{e.label}\t{e.text}\n" for e in reviews(n, seed))
         sentences = (zip(e.words, e.tags, strict=True) for e in tagged(n, seed))
         words = "\n".join("".join(f"{w} _ {t}\n" for w, t in pairs) for pairs in sentences)
-        texts = {"tsv": "label\ttext\n" + rows, "conll": words, "rel": RELATIONS, "sts": PAIRS}
-        texts["nli"] = ENTAILMENTS
+        frames = "".join(json.dumps(asdict(e)) + "\n" for e in roles(n, seed))
+        texts = {
+            "tsv": "label\ttext\n" + rows,
+            "conll": words,
+            "rel": RELATIONS,
+            "sts": PAIRS,
+            "nli": ENTAILMENTS,
+            "jsonl": frames,
+        }
         for suffix, text in texts.items():
             (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")

@@ -10,6 +10,7 @@ from elmokit.tasks import (
     NerTagger,
     PosTagger,
     RelationClassifier,
+    RoleLabeller,
     SimilarityScorer,
     TextClassifier,
     relation,
@@ -17,7 +18,7 @@ from elmokit.tasks import (
 )
 from elmokit.tasks.readers.examples import EntailmentExample, PairExample
 from elmokit.tasks.readers.relations import parse_marked
-from helpers.task_data import reviews, tagged
+from helpers.task_data import reviews, roles, tagged
 
 NOUNS = ["fire", "storm", "spark", "rain", "noise", "crash"]
 
@@ -64,6 +65,7 @@ DATA = {
     PosTagger: tagged,
     RelationClassifier: relations,
     SimilarityScorer: pairs,
+    RoleLabeller: roles,
 }
 
 

@@ -85,7 +85,7 @@ def read_conll_file(
         word_column: Column with the words.
         complete: Whether a word without a tag is an error.
     """
-    blocks, name = _blocks(path), shown_path(path)
+    blocks, name = numbered_blocks(path), shown_path(path)
     beginning = list(islice(blocks, _BEGINNING))
     if not beginning:
         return
@@ -124,8 +124,11 @@ def _columns(n: int) -> str:
     return "1 column" if n == 1 else f"{n} columns"
 
 
-def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """Groups of lines between blank lines, with line numbers; no file begins with a comment."""
+def numbered_blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """Yield groups of lines between blank lines, with line numbers.
+
+    Comments at the beginning of the file are left out.
+    """
     block: list[tuple[int, str]] = []
     begun = False
     for number, line in numbered_lines(path):

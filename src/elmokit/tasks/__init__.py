@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from elmokit.tasks.pair_similarity import SimilarityScorer
     from elmokit.tasks.pos import PosTagger
     from elmokit.tasks.relation import RelationClassifier
+    from elmokit.tasks.srl import RoleLabeller
     from elmokit.tasks.task import Task
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "NerTagger",
     "PosTagger",
     "RelationClassifier",
+    "RoleLabeller",
     "SimilarityScorer",
     "TextClassifier",
     "load",

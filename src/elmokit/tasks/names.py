@@ -10,5 +10,6 @@ TASKS = {
     "pos": ("elmokit.tasks.pos", "PosTagger"),
     "relation": ("elmokit.tasks.relation", "RelationClassifier"),
     "similarity": ("elmokit.tasks.pair_similarity", "SimilarityScorer"),
+    "srl": ("elmokit.tasks.srl", "RoleLabeller"),
 }
 """Module and class of each task. sentiment is another name for classify."""

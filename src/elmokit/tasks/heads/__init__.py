@@ -5,7 +5,9 @@ direction of a biLSTM, F filters, K tags or classes. Padding does not change the
 sentence, except through batch normalisation in training.
 """
 
+from elmokit.tasks.heads.alternating import AlternatingLSTM, HighwayLSTM
 from elmokit.tasks.heads.biattentive import BiattentiveClassifier
+from elmokit.tasks.heads.bio_viterbi import best_bio
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN, LockedDropout
 from elmokit.tasks.heads.entity_attention import EntityAttention
@@ -16,13 +18,16 @@ from elmokit.tasks.heads.sentence_pooling import AttentionPooling, SentencePooli
 __all__ = [
     "CRF",
     "ESIM",
+    "AlternatingLSTM",
     "AttentionPooling",
     "BiLSTMEncoder",
     "BiattentiveClassifier",
     "CharCNN",
     "EntityAttention",
+    "HighwayLSTM",
     "LockedDropout",
     "SentencePooling",
     "SiameseHead",
     "allowed_transitions",
+    "best_bio",
 ]

@@ -34,6 +34,22 @@ class LockedDropout(nn.Module):
         return f"share={self.share}"
 
 
+@torch.no_grad()
+def draw_lstm_weights(module: nn.Module) -> None:
+    """Draw the weights of LSTMs: Glorot-uniform for inputs, orthogonal for states; forget 1."""
+    for name, parameter in module.named_parameters():
+        if parameter.is_meta:  # the weights will be loaded
+            continue
+        if "bias" in name:
+            nn.init.zeros_(parameter)
+            if "bias_ih" in name:
+                parameter.chunk(4)[1].fill_(1)  # the gates are i, f, g, o
+            continue
+        initialise = nn.init.xavier_uniform_ if "weight_ih" in name else nn.init.orthogonal_
+        for gate in parameter.chunk(4):
+            initialise(gate)
+
+
 class BiLSTMEncoder(nn.Module):
     """A stack of bidirectional LSTMs with locked dropout between its layers.
 
@@ -56,20 +72,9 @@ class BiLSTMEncoder(nn.Module):
         self.dropout = LockedDropout(dropout)
         self.reset_parameters()
 
-    @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw input weights Glorot-uniform and state weights orthogonal; forget biases are 1."""
-        for name, parameter in self.named_parameters():
-            if parameter.is_meta:  # the weights will be loaded
-                continue
-            if "bias" in name:
-                nn.init.zeros_(parameter)
-                if "bias_ih" in name:
-                    parameter.chunk(4)[1].fill_(1)  # the gates are i, f, g, o
-                continue
-            initialise = nn.init.xavier_uniform_ if "weight_ih" in name else nn.init.orthogonal_
-            for gate in parameter.chunk(4):
-                initialise(gate)
+        """Draw new weights."""
+        draw_lstm_weights(self)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """States (B, T, 2H), forward half first, zero in the padding.

@@ -3,20 +3,25 @@
 from elmokit.tasks.readers.entailment_pairs import read_entailment_examples
 from elmokit.tasks.readers.examples import (
     EntailmentExample,
+    Frame,
     PairExample,
     RelationExample,
+    RoleExample,
     TaggedExample,
     TextExample,
 )
 from elmokit.tasks.readers.labelled_texts import read_plain_texts, read_text_examples
 from elmokit.tasks.readers.relations import parse_marked, read_relation_examples, relation_words
+from elmokit.tasks.readers.role_frames import read_role_examples
 from elmokit.tasks.readers.sentence_pairs import read_pair_examples
 from elmokit.tasks.readers.tagged_words import read_tagged_examples
 
 __all__ = [
     "EntailmentExample",
+    "Frame",
     "PairExample",
     "RelationExample",
+    "RoleExample",
     "TaggedExample",
     "TextExample",
     "parse_marked",
@@ -24,6 +29,7 @@ __all__ = [
     "read_pair_examples",
     "read_plain_texts",
     "read_relation_examples",
+    "read_role_examples",
     "read_tagged_examples",
     "read_text_examples",
     "relation_words",
