@@ -7,7 +7,7 @@ sentence, except through batch normalisation in training.
 
 from elmokit.tasks.heads.biattentive import BiattentiveClassifier
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
-from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN, LockedDropout
+from elmokit.tasks.heads.encoders import BiGRUEncoder, BiLSTMEncoder, CharCNN, LockedDropout
 from elmokit.tasks.heads.entity_attention import EntityAttention
 from elmokit.tasks.heads.pair import SiameseHead
 from elmokit.tasks.heads.sentence_pooling import AttentionPooling, SentencePooling
@@ -15,6 +15,7 @@ from elmokit.tasks.heads.sentence_pooling import AttentionPooling, SentencePooli
 __all__ = [
     "CRF",
     "AttentionPooling",
+    "BiGRUEncoder",
     "BiLSTMEncoder",
     "BiattentiveClassifier",
     "CharCNN",

@@ -1,8 +1,9 @@
-"""Encoders of task models: a bidirectional LSTM over tokens, a CNN over characters."""
+"""Encoders of task models: bidirectional LSTMs and GRUs over tokens, a CNN over characters."""
 
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -34,8 +35,8 @@ class LockedDropout(nn.Module):
         return f"share={self.share}"
 
 
-class BiLSTMEncoder(nn.Module):
-    """A stack of bidirectional LSTMs with locked dropout between its layers.
+class _BidirectionalEncoder(nn.Module):
+    """A stack of bidirectional recurrent layers with locked dropout between them.
 
     Args:
         input_dim: Width of the input.
@@ -44,13 +45,16 @@ class BiLSTMEncoder(nn.Module):
         dropout: Share of dimensions dropped between layers; the input and the output are kept.
     """
 
+    kind: ClassVar[type[nn.RNNBase]]
+    gates: ClassVar[int]
+
     def __init__(
         self, input_dim: int, hidden_dim: int, n_layers: int = 1, dropout: float = 0.0
     ) -> None:
         super().__init__()
         self.output_dim = 2 * hidden_dim
         self.layers = nn.ModuleList(
-            nn.LSTM(width, hidden_dim, batch_first=True, bidirectional=True)
+            self.kind(width, hidden_dim, batch_first=True, bidirectional=True)
             for width in [input_dim] + [2 * hidden_dim] * (n_layers - 1)
         )
         self.dropout = LockedDropout(dropout)
@@ -58,36 +62,53 @@ class BiLSTMEncoder(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw input weights Glorot-uniform and state weights orthogonal; forget biases are 1."""
+        """Draw input weights Glorot-uniform and state weights orthogonal; biases are 0.
+
+        The forget gate of an LSTM has a bias of 1.
+        """
         for name, parameter in self.named_parameters():
             if parameter.is_meta:  # the weights will be loaded
                 continue
             if "bias" in name:
                 nn.init.zeros_(parameter)
-                if "bias_ih" in name:
+                if "bias_ih" in name and self.kind is nn.LSTM:
                     parameter.chunk(4)[1].fill_(1)  # the gates are i, f, g, o
                 continue
             initialise = nn.init.xavier_uniform_ if "weight_ih" in name else nn.init.orthogonal_
-            for gate in parameter.chunk(4):
+            for gate in parameter.chunk(self.gates):
                 initialise(gate)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor, lengths: Tensor | None = None) -> Tensor:
         """States (B, T, 2H), forward half first, zero in the padding.
 
         Args:
             x: Inputs (B, T, input_dim).
             mask: True (B, T) at tokens, which are at the start of each row. Rows can be empty.
+            lengths: The tokens of each row (B,) on the CPU, if they are known: counting them on a
+                GPU means to wait for it.
         """
         if not mask.numel():
             return x.new_zeros(*mask.shape, self.output_dim)
         # Packing needs lengths on the CPU, at least 1: an empty row reads one token of padding,
         # and its state is zeroed below.
-        lengths = mask.sum(1).clamp(min=1).cpu()
+        lengths = (mask.sum(1) if lengths is None else lengths).clamp(min=1).cpu()
         for k, layer in enumerate(self.layers):
             x = self.dropout(x) if k else x
             packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
             x, _ = pad_packed_sequence(layer(packed)[0], True, total_length=mask.shape[1])
         return x.masked_fill(~mask[..., None], 0)
+
+
+class BiLSTMEncoder(_BidirectionalEncoder):
+    """A stack of bidirectional LSTMs with locked dropout between its layers."""
+
+    kind, gates = nn.LSTM, 4
+
+
+class BiGRUEncoder(_BidirectionalEncoder):
+    """A stack of bidirectional GRUs with locked dropout between its layers."""
+
+    kind, gates = nn.GRU, 3
 
 
 class CharCNN(nn.Module):
