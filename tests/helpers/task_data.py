@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from elmokit.tasks.readers.examples import TaggedExample, TextExample
+from elmokit.tasks.readers.examples import QuestionExample, TaggedExample, TextExample
 
 PEOPLE, PLACES = ["Ann", "Bob", "Eve", "Mark"], ["Paris", "Rome", "New York", "Oslo"]
 GOOD, BAD = ["good", "fine", "great"], ["bad", "awful", "dull"]
@@ -13,14 +13,26 @@ Cause(e2,e1)\tThe <e1>fire</e1> was caused by a <e2>spark</e2>.
 Other\tA <e1>cat</e1> saw a <e2>dog</e2>.
 """
 PAIRS = "first\tsecond\tscore\nA cat.\tA cat.\t5\nA dog.\tThe sea.\t0.5\nA man.\tA boy.\t3\n"
+QUESTIONS = """question\tpassage\tanswer
+Who went to Rome?\tAnn went to Rome.\tAnn
+Where is Bob?\tBob is in Oslo. He likes it.\tOslo
+"""
 TEXTS = {
     "classify": ["The film is good.", "An awful film."],
     "ner": ["Ann went to Rome .", "Bob slept ."],
     "pos": ["Ann went to Rome .", "Bob slept ."],
+    "qa": ["Who slept?\tBob slept.", "Where is Ann?\tAnn is in Rome. She likes it."],
     "relation": ["A <e1>spark</e1> lit the <e2>fire</e2>.", "A <e2>cat</e2> has a <e1>tail</e1>."],
     "similarity": ["A cat.\tA dog.", "A man.\tA boy."],
 }
-FILES = {"classify": "tsv", "ner": "conll", "pos": "conll", "relation": "rel", "similarity": "sts"}
+FILES = {
+    "classify": "tsv",
+    "ner": "conll",
+    "pos": "conll",
+    "qa": "questions",
+    "relation": "rel",
+    "similarity": "sts",
+}
 
 
 def tagged(n, seed=0):
@@ -42,12 +54,31 @@ def reviews(n, seed=0):
     return found
 
 
+def questions(n, seed=0):
+    """Who went somewhere, or where somebody went, among other people and places."""
+    rng, found = random.Random(seed), []
+    for _ in range(n):
+        (a, b), (c, d) = rng.sample(PEOPLE, 2), rng.sample(PLACES, 2)
+        passage = f"{a} went to {c}. {b} went to {d}."
+        if rng.random() < 0.5:
+            found.append(QuestionExample(f"Where did {b} go?", passage, answers=[d]))
+        else:
+            found.append(QuestionExample(f"Who went to {c}?", passage, answers=[a]))
+    return found
+
+
 def write_files(folder):
     """Write train and dev files of every task."""
     for name, n, seed in (("train", 12, 0), ("dev", 4, 1)):
         rows = "".join(f"{e.label}\t{e.text}\n" for e in reviews(n, seed))
         sentences = (zip(e.words, e.tags, strict=True) for e in tagged(n, seed))
         words = "\n".join("".join(f"{w} _ {t}\n" for w, t in pairs) for pairs in sentences)
-        texts = {"tsv": "label\ttext\n" + rows, "conll": words, "rel": RELATIONS, "sts": PAIRS}
+        texts = {
+            "tsv": "label\ttext\n" + rows,
+            "conll": words,
+            "questions": QUESTIONS,
+            "rel": RELATIONS,
+            "sts": PAIRS,
+        }
         for suffix, text in texts.items():
             (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")

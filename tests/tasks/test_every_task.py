@@ -8,6 +8,7 @@ from elmokit.errors import InputError
 from elmokit.tasks import (
     NerTagger,
     PosTagger,
+    QuestionAnswerer,
     RelationClassifier,
     SimilarityScorer,
     TextClassifier,
@@ -16,7 +17,7 @@ from elmokit.tasks import (
 )
 from elmokit.tasks.readers.examples import PairExample
 from elmokit.tasks.readers.relations import parse_marked
-from helpers.task_data import reviews, tagged
+from helpers.task_data import questions, reviews, tagged
 
 NOUNS = ["fire", "storm", "spark", "rain", "noise", "crash"]
 
@@ -49,6 +50,7 @@ DATA = {
     TextClassifier: reviews,
     NerTagger: tagged,
     PosTagger: tagged,
+    QuestionAnswerer: questions,
     RelationClassifier: relations,
     SimilarityScorer: pairs,
 }

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from elmokit.tasks.ner import NerTagger
     from elmokit.tasks.pair_similarity import SimilarityScorer
     from elmokit.tasks.pos import PosTagger
+    from elmokit.tasks.question_answering import QuestionAnswerer
     from elmokit.tasks.relation import RelationClassifier
     from elmokit.tasks.task import Task
 
 __all__ = [
     "NerTagger",
     "PosTagger",
+    "QuestionAnswerer",
     "RelationClassifier",
     "SimilarityScorer",
     "TextClassifier",

@@ -7,6 +7,7 @@ TASKS = {
     "sentiment": ("elmokit.tasks.classification", "TextClassifier"),
     "ner": ("elmokit.tasks.ner", "NerTagger"),
     "pos": ("elmokit.tasks.pos", "PosTagger"),
+    "qa": ("elmokit.tasks.question_answering", "QuestionAnswerer"),
     "relation": ("elmokit.tasks.relation", "RelationClassifier"),
     "similarity": ("elmokit.tasks.pair_similarity", "SimilarityScorer"),
 }

@@ -33,8 +33,8 @@ class Prepared(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Number of words."""
-        return sum(len(sentence) for text in self.texts for sentence in text)
+        """Words of its longest text: a batch is padded to these."""
+        return max(sum(map(len, text)) for text in self.texts)
 
 
 class Batcher:
@@ -85,7 +85,7 @@ class Batcher:
     def _kept(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Layers (K, N, D)."""
         joined = self._frozen.joined(sentences).to(self._device, non_blocking=True)
-        return joined.transpose(0, 1).float()
+        return joined.transpose(0, 1).to(torch.float32, memory_format=torch.contiguous_format)
 
     def _tuned_layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Layers (K, N, D) with gradients."""

@@ -149,7 +149,8 @@ class WordInput(nn.Module):
 
     def _mix(self, place: str, batch: WordBatch) -> Tensor:
         assert batch.layers is not None
-        layers = batch.layers[self._chosen]
+        every = len(self._chosen) == len(self.layers)
+        layers = batch.layers if every else batch.layers[self._chosen]  # the latter is a copy
         if self.settings.layer_norm:
             layers = F.layer_norm(layers, layers.shape[-1:])
         return self.dropout(batch.padded(self.mixes[place](layers)))

@@ -45,7 +45,7 @@ class _BidirectionalEncoder(nn.Module):
         dropout: Share of dimensions dropped between layers; the input and the output are kept.
     """
 
-    kind: ClassVar[type[nn.RNNBase]]
+    kind: ClassVar[type[nn.LSTM] | type[nn.GRU]]
     gates: ClassVar[int]
 
     def __init__(
