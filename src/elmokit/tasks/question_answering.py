@@ -125,6 +125,35 @@ class AnswererHead(nn.Module):
             input_dim + filters, settings.hidden_dim, settings.dropout, output_dim
         )
 
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor,
+        after: Tensor | None,
+        lengths: Tensor,
+        characters: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Scores (B, T) of first and last words of passages; a question is the row before each.
+
+        Args:
+            x: Input (2B, T, X).
+            mask: True (2B, T) at words.
+            after: What joins the states of the first GRU (2B, T, O), or None.
+            lengths: Words of each row (2B,) on the CPU.
+            characters: Characters (1, W, C) of distinct words, and the word (2B, T) at each place.
+        """
+        if self.characters is not None and characters is not None:
+            ids, words = characters
+            x = torch.cat([x, F.embedding(words, self.characters(ids).squeeze(0))], -1)
+        texts = []
+        for rows in (slice(0, None, 2), slice(1, None, 2)):
+            # questions are much shorter than passages
+            part = (rows, slice(max(1, int(lengths[rows].max()))))
+            joins = None if after is None else after[part]
+            texts.append(Text(x[part], mask[part], joins, lengths[rows]))
+        scores: tuple[Tensor, Tensor] = self.spans(*texts)
+        return scores
+
 
 class QuestionAnswerer(Task[QuestionExample, Answer]):
     """Finds the part of a passage that answers a question: BiDAF with self-attention.
@@ -219,33 +248,11 @@ class QuestionAnswerer(Task[QuestionExample, Answer]):
 
     def forward(self, batch: WordBatch) -> SpanScores:
         """Scores (B, T) of the words of passages; the rows are a question and its passage each."""
-        head = self.head
-        assert isinstance(head, AnswererHead)
-        assert batch.lengths is not None
         x, after = self.input(batch)
-        if head.characters is not None:
-            x = torch.cat([x, self._character_features(head.characters, batch)], -1)
-        texts = []
-        for rows in (slice(0, None, 2), slice(1, None, 2)):
-            lengths = batch.lengths[rows]
-            longest = max(1, int(lengths.max()))
-            part = (rows, slice(longest))
-            joins = None if after is None else after[part]
-            texts.append(Text(x[part], batch.mask[part], joins, lengths))
-        start, end = head.spans(*texts)
+        filters = self.settings.model.character_filters
+        characters = _distinct_words(batch) if filters else None
+        start, end = self.head(x, batch.mask, after, batch.lengths, characters)
         return SpanScores(start, end, batch.details)
-
-    def _character_features(self, characters: CharCNN, batch: WordBatch) -> Tensor:
-        """Features (2B, T, F), computed once for each distinct word."""
-        number: dict[str, int] = {"": 0}  # the padding
-        shape = batch.mask.shape
-        places = np.zeros(shape, np.int64)
-        for row, words in zip(places, batch.words, strict=True):
-            row[: len(words)] = [number.setdefault(word, len(number)) for word in words]
-        device = batch.mask.device
-        ids = to_device(character_ids([list(number)], len(number)), device)
-        features = characters(ids).squeeze(0)
-        return F.embedding(to_device(torch.from_numpy(places), device), features)
 
     def loss(self, output: SpanScores, examples: Sequence[QuestionExample]) -> Tensor:
         """Mean −log p(first word) − log p(last word), within the window."""
@@ -291,3 +298,14 @@ class QuestionAnswerer(Task[QuestionExample, Answer]):
         names = ("text", "start", "end", "probability")
         values = [None if prediction is None else getattr(prediction, name) for name in names]
         return dict(zip(("answer", *names[1:]), values, strict=True))
+
+
+def _distinct_words(batch: WordBatch) -> tuple[Tensor, Tensor]:
+    """Return the characters (1, W, C) of distinct words, and the word (B, T) at each place."""
+    number: dict[str, int] = {"": 0}  # the padding
+    places = np.zeros(batch.mask.shape, np.int64)
+    for row, words in zip(places, batch.words, strict=True):
+        row[: len(words)] = [number.setdefault(word, len(number)) for word in words]
+    ids = character_ids([list(number)], len(number))
+    device = batch.mask.device
+    return to_device(ids, device), to_device(torch.from_numpy(places), device)

@@ -74,12 +74,12 @@ class Batcher:
         return WordBatch(
             words,
             to_device(mask, self._device),
+            lengths,
             layers,
             to_device(mask.flatten().nonzero().squeeze(1), self._device),
             static,
             [item.places for item in items],
             [item.detail for item in items],
-            lengths,
         )
 
     def _kept(self, sentences: Sequence[Sequence[str]]) -> Tensor:

@@ -29,6 +29,8 @@ class WordBatch:
     """Words of each row."""
     mask: Tensor
     """True (B, T) at words."""
+    lengths: Tensor
+    """Words of each row (B,) on the CPU: encoders need not wait for a GPU to count them."""
     layers: Tensor | None
     """ELMo's layers (K, N, D) of the N words of all rows, without padding."""
     slots: Tensor
@@ -39,8 +41,6 @@ class WordBatch:
     """Marked words (start, end) of each example; the input layer ignores them."""
     details: Sequence[Any] = ()
     """What the task itself knows of each example; the input layer ignores it."""
-    lengths: Tensor | None = None
-    """Words of each row (B,) on the CPU: encoders need not wait for a GPU to count them."""
 
     def padded(self, x: Tensor) -> Tensor:
         """Vectors (N, D) of the words in their places (B, T, D), with zeros between them."""

@@ -7,12 +7,26 @@ after Seo et al. (2017); Peters et al. (2018), supplement, for the places of ELM
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from elmokit.tasks.heads.encoders import BiGRUEncoder, LockedDropout
 from elmokit.tasks.heads.masked import masked_softmax, weighted_sum
+
+
+class Text(NamedTuple):
+    """A batch of texts as the network takes them."""
+
+    x: Tensor
+    """Input (B, T, X)."""
+    mask: Tensor
+    """True (B, T) at words."""
+    after: Tensor | None = None
+    """What joins the states of the first biGRU (B, T, O)."""
+    lengths: Tensor | None = None
+    """Words of each text (B,) on the CPU, if they are known."""
 
 
 class TrilinearAttention(nn.Module):
@@ -104,22 +118,6 @@ class SpanNetwork(nn.Module):
     def _scores(self, layer: nn.Linear, states: Tensor, mask: Tensor) -> Tensor:
         scores: Tensor = layer(self.dropout(states)).squeeze(-1).float()
         return scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-
-
-class Text:
-    """A batch of texts as the network takes them.
-
-    Args:
-        x: Input (B, T, X).
-        mask: True (B, T) at words.
-        after: What joins the states of the first biGRU (B, T, O), or None.
-        lengths: Words of each text (B,) on the CPU, or None.
-    """
-
-    def __init__(
-        self, x: Tensor, mask: Tensor, after: Tensor | None = None, lengths: Tensor | None = None
-    ) -> None:
-        self.x, self.mask, self.after, self.lengths = x, mask, after, lengths
 
 
 def span_loss(scores: Tensor, right: Tensor) -> Tensor:
