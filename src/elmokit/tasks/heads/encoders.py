@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -89,14 +90,38 @@ class _BidirectionalEncoder(nn.Module):
         """
         if not mask.numel():
             return x.new_zeros(*mask.shape, self.output_dim)
-        # Packing needs lengths on the CPU, at least 1: an empty row reads one token of padding,
-        # and its state is zeroed below.
+        # Lengths are at least 1: an empty row reads one token of padding, and its state is zeroed
+        # below. Packing needs them on the CPU.
         lengths = (mask.sum(1) if lengths is None else lengths).clamp(min=1).cpu()
         for k, layer in enumerate(self.layers):
             x = self.dropout(x) if k else x
+            if x.device.type == "cpu":
+                x = self._padded(layer, x, lengths)
+                continue
             packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
             x, _ = pad_packed_sequence(layer(packed)[0], True, total_length=mask.shape[1])
         return x.masked_fill(~mask[..., None], 0)
+
+    def _padded(self, layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
+        """States (B, T, 2H) without packing, whose gradient is slow on a CPU.
+
+        Padding does not change the states before it, so each direction reads padded rows; the
+        backward one reads their tokens in reverse order.
+        """
+        places = torch.arange(x.shape[1])
+        mirrored = lengths[:, None] - 1 - places
+        order = torch.where(mirrored >= 0, mirrored, places)[..., None]
+        one, other = cast(nn.RNNBase, layer).all_weights
+        ahead = self._one_direction(x, one)
+        back = self._one_direction(x.gather(1, order.expand_as(x)), other)
+        return torch.cat([ahead, back.gather(1, order.expand_as(back))], -1)
+
+    def _one_direction(self, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
+        start = x.new_zeros(1, len(x), self.output_dim // 2)
+        rest = (list(weights), True, 1, 0.0, self.training, False, True)  # biases … batch first
+        if self.kind is nn.LSTM:
+            return torch.lstm(x, (start, start), *rest)[0]
+        return torch.gru(x, start, *rest)[0]
 
 
 class BiLSTMEncoder(_BidirectionalEncoder):
