@@ -30,6 +30,9 @@ def test_text_and_jsonl(cli, trained, tmp_path, task):
         assert record["text"] == text
         if task == "similarity":
             assert line == f"{record['score']:.3f}"
+        elif task == "qa":
+            passage = text.split("\t")[1]
+            assert line == record["answer"] == passage[record["start"] : record["end"]]
         elif task in ("classify", "relation"):
             assert line == f"{record['label']} {record['probabilities'][record['label']]:.3f}"
             assert sum(record["probabilities"].values()) == pytest.approx(1)
@@ -76,6 +79,7 @@ BLANK = {
     "classify": {"text": "", "label": None, "probabilities": None},
     "ner": {"text": "", "words": [], "tags": [], "entities": []},
     "pos": {"text": "", "words": [], "tags": []},
+    "qa": {"text": "", "answer": None, "start": None, "end": None, "probability": None},
     "relation": {"text": "", "label": None, "probabilities": None},
     "similarity": {"text": "", "score": None},
     "srl": {"text": "", "words": [], "frames": []},

@@ -51,6 +51,7 @@ FILES = {
     ),
     "new-reviews.txt": "A lovely film with a great cast.\nThe plot is boring.\n",
     "new-sentences.txt": "Angela Miller moved to Paris.\n",
+    "new-questions.txt": "Who slept?\tAnn slept.\n",
     "glove.txt": "film 0.1 0.2\ncast 0.3 -0.1\n",
 }
 CHINESE_FILES = {
@@ -61,7 +62,10 @@ CHINESE_FILES = {
     "old.txt": "\n".join(CHINESE_TEXT[:4] * 3),
     "new.txt": "\n".join(CHINESE_TEXT[1:] * 3),
     "my-examples.tsv": "名词\t他是北京大学的教授。\n名词\t她当了教授。\n动词\t他在学校教授数学。\n",
-    **{name: FILES[name] for name in ("new-reviews.txt", "new-sentences.txt", "glove.txt")},
+    **{
+        name: FILES[name]
+        for name in ("new-reviews.txt", "new-sentences.txt", "new-questions.txt", "glove.txt")
+    },
 }
 WRITTEN = {
     "README.md": ["vectors.hdf5", "my-published-elmo/softmax.hdf5"],
@@ -70,6 +74,7 @@ WRITTEN = {
     "docs/migration.md": ["vectors.hdf5"],
     "docs/nli.md": ["my-nli/best/task.json", "found.jsonl", "seen.png"],
     "docs/srl.md": ["my-srl/best/task.json", "found.html"],
+    "docs/qa.md": ["my-qa/best/task.json", "answers.html"],
     "docs/tagger.md": ["my-ner/best/task.json", "my-pos/best/task.json"],
     "docs/tasks.md": ["my-relations/best/task.json", "my-scorer/task.json"],
     "docs/train.md": ["my-run/best/model.safetensors", "small-copy/model.safetensors"],

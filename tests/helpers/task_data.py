@@ -6,7 +6,13 @@ import json
 import random
 from dataclasses import asdict
 
-from elmokit.tasks.readers.examples import Frame, RoleExample, TaggedExample, TextExample
+from elmokit.tasks.readers.examples import (
+    Frame,
+    QuestionExample,
+    RoleExample,
+    TaggedExample,
+    TextExample,
+)
 
 PEOPLE, PLACES = ["Ann", "Bob", "Eve", "Mark"], ["Paris", "Rome", "New York", "Oslo"]
 GOOD, BAD = ["good", "fine", "great"], ["bad", "awful", "dull"]
@@ -21,11 +27,16 @@ A cat sleeps.\tNo cat sleeps.\tCONTRADICTION
 A man sings.\tA man is sad.\tneutral
 A dog runs.\tA dog moves.\tEntailment
 """
+QUESTIONS = """question\tpassage\tanswer
+Who went to Rome?\tAnn went to Rome.\tAnn
+Where is Bob?\tBob is in Oslo. He likes it.\tOslo
+"""
 TEXTS = {
     "classify": ["The film is good.", "An awful film."],
     "nli": ["A cat.\tAn animal.", "A man sings.\tNobody sings."],
     "ner": ["Ann went to Rome .", "Bob slept ."],
     "pos": ["Ann went to Rome .", "Bob slept ."],
+    "qa": ["Who slept?\tBob slept.", "Where is Ann?\tAnn is in Rome. She likes it."],
     "relation": ["A <e1>spark</e1> lit the <e2>fire</e2>.", "A <e2>cat</e2> has a <e1>tail</e1>."],
     "similarity": ["A cat.\tA dog.", "A man.\tA boy."],
     "srl": ["Ann saw Bob .", "Bob slept ."],
@@ -35,6 +46,7 @@ FILES = {
     "ner": "conll",
     "nli": "nli",
     "pos": "conll",
+    "qa": "questions",
     "relation": "rel",
     "similarity": "sts",
     "srl": "jsonl",
@@ -76,6 +88,19 @@ def roles(n, seed=0):
     return found
 
 
+def questions(n, seed=0):
+    """Who went somewhere, or where somebody went, among other people and places."""
+    rng, found = random.Random(seed), []
+    for _ in range(n):
+        (a, b), (c, d) = rng.sample(PEOPLE, 2), rng.sample(PLACES, 2)
+        passage = f"{a} went to {c}. {b} went to {d}."
+        if rng.random() < 0.5:
+            found.append(QuestionExample(f"Where did {b} go?", passage, answers=[d]))
+        else:
+            found.append(QuestionExample(f"Who went to {c}?", passage, answers=[a]))
+    return found
+
+
 def write_files(folder):
     """Write train and dev files of every task."""
     for name, n, seed in (("train", 12, 0), ("dev", 4, 1)):
@@ -86,6 +111,7 @@ def write_files(folder):
         texts = {
             "tsv": "label\ttext\n" + rows,
             "conll": words,
+            "questions": QUESTIONS,
             "rel": RELATIONS,
             "sts": PAIRS,
             "nli": ENTAILMENTS,

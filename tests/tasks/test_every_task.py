@@ -9,6 +9,7 @@ from elmokit.tasks import (
     EntailmentClassifier,
     NerTagger,
     PosTagger,
+    QuestionAnswerer,
     RelationClassifier,
     RoleLabeller,
     SimilarityScorer,
@@ -18,7 +19,7 @@ from elmokit.tasks import (
 )
 from elmokit.tasks.readers.examples import EntailmentExample, PairExample
 from elmokit.tasks.readers.relations import parse_marked
-from helpers.task_data import reviews, roles, tagged
+from helpers.task_data import questions, reviews, roles, tagged
 
 NOUNS = ["fire", "storm", "spark", "rain", "noise", "crash"]
 
@@ -63,6 +64,7 @@ DATA = {
     TextClassifier: reviews,
     NerTagger: tagged,
     PosTagger: tagged,
+    QuestionAnswerer: questions,
     RelationClassifier: relations,
     SimilarityScorer: pairs,
     RoleLabeller: roles,

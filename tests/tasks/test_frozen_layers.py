@@ -29,6 +29,27 @@ def test_kept_or_computed(tiny, tmp_path, limit, layers):
     assert list(tmp_path.iterdir()) == []  # nothing is left behind
 
 
+@pytest.mark.parametrize("room", [0, 1 << 30])
+def test_kept_on_a_gpu(tiny, monkeypatch, room):
+    """Layers that fit are kept as a tensor of the device; batches are the same."""
+    monkeypatch.setattr("elmokit.tasks.frozen_layers._gpu_room", lambda device: room)
+    monkeypatch.setattr("elmokit.tasks.frozen_layers._BLOCK", 3)
+    said, unknown = [], ["not", "kept"]
+    with FrozenLayers(tiny, [0, 2]) as frozen:
+        frozen.keep(SENTENCES, said.append)
+        assert ("of the GPU's memory" in said[0]) == bool(room)
+        for asked in (SENTENCES, [["x"], ["a", "dog"]], [unknown, ["x"]], []):
+            known = [sentence for sentence in asked if sentence]
+            expected = [np.zeros((0, 2, tiny.dim), np.float16)]
+            for array in tiny.encode(known, [0, 2], dtype=np.float16):
+                expected.append(array.transpose(1, 0, 2))
+            np.testing.assert_allclose(
+                frozen.joined(known).float().numpy(),
+                np.concatenate(expected).astype(np.float32),
+                atol=2e-3,
+            )
+
+
 def test_each_distinct_sentence_once(tiny, monkeypatch):
     given = []
     stream = tiny.stream

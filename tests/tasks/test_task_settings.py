@@ -29,7 +29,6 @@ def test_all_mistakes_at_once():
     ("settings", "message"),
     [
         ({"layers": "none"}, "a model needs some vectors"),
-        ({"layers": "none", "vectors": "token", "at": "both"}, "input if layers=none"),
         ({"at": "output"}, "the encoder needs some input"),
         ({"dropout": 1.0}, "from 0 to below 1"),
         ({"dropout": "much"}, "input.dropout must be"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from elmokit.tasks.nli import EntailmentClassifier
     from elmokit.tasks.pair_similarity import SimilarityScorer
     from elmokit.tasks.pos import PosTagger
+    from elmokit.tasks.question_answering import QuestionAnswerer
     from elmokit.tasks.relation import RelationClassifier
     from elmokit.tasks.srl import RoleLabeller
     from elmokit.tasks.task import Task
@@ -32,6 +33,7 @@ __all__ = [
     "EntailmentClassifier",
     "NerTagger",
     "PosTagger",
+    "QuestionAnswerer",
     "RelationClassifier",
     "RoleLabeller",
     "SimilarityScorer",

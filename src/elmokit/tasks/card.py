@@ -32,6 +32,8 @@ def card(values: dict[str, Any], name: str) -> str:
     for place, (*shares, gamma) in about.get("mixes", {}).items():
         shown = ", ".join(f"{share:.3f}" for share in shares)
         rows[f"layer weights at {place}"] = f"{shown}; γ = {gamma:.3f}"
+    if not values["labels"]:
+        del rows["labels"]
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
     return f"""# {name}
 

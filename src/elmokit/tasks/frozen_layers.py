@@ -1,4 +1,4 @@
-"""ELMo's layers of many sentences, computed once and kept on disk in float16."""
+"""ELMo's layers of many sentences, computed once and kept in float16: on the GPU, or on disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from elmokit.devices import available_bytes, to_device
 from elmokit.elmo import Elmo
 from elmokit.inference.arrays import Array
 from elmokit.io.atomic import clear_errors
@@ -16,12 +19,18 @@ from elmokit.io.space import check_space, shown_bytes
 
 Sentence = tuple[str, ...]
 
+_GPU_SHARE = 0.5  # of the free memory, for layers; the rest is for training
+_BLOCK = 1 << 14  # tokens that are written at once
+_NO_ROWS = np.zeros(0, np.int64)
+
 
 class FrozenLayers:
     """The vectors of sentences for a model that stays as it is.
 
-    Sentences given to :meth:`keep` are computed once, as far as the limit allows. All others are
-    computed when they are asked for. Use it as a context manager: the file is deleted at the end.
+    Sentences given to :meth:`keep` are computed once. If the model runs on a GPU and their layers
+    fit into half of its free memory, they are kept there, and a batch is copied within the GPU.
+    Otherwise they are kept in a file, as far as the limit allows. All others are computed when they
+    are asked for. Use it as a context manager: the file is deleted at the end.
 
     Args:
         elmo: The model.
@@ -37,7 +46,7 @@ class FrozenLayers:
         self._place: dict[Sentence, tuple[int, int]] = {}  # first token in the file, tokens
         self._folder = folder
         self._temporary: TemporaryDirectory[str] | None = None
-        self._kept: Array = np.zeros((0, len(self.layers), elmo.dim), np.float16)
+        self._kept: Array | Tensor = self._nothing()
 
     def __enter__(self) -> FrozenLayers:
         return self
@@ -47,7 +56,7 @@ class FrozenLayers:
 
     def close(self) -> None:
         """Delete the file."""
-        self._kept = np.zeros((0, len(self.layers), self.elmo.dim), np.float16)
+        self._kept = self._nothing()
         self._place.clear()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -68,37 +77,59 @@ class FrozenLayers:
         """
         distinct = list(dict.fromkeys(tuple(s) for s in sentences if len(s)))
         n_tokens = sum(map(len, distinct))
-        fits, tokens = [], 0
-        for sentence in distinct:
+        device = self.elmo.device
+        on_gpu = n_tokens * self.bytes_per_token < _gpu_room(device)
+        fits, tokens = (distinct, n_tokens) if on_gpu else ([], 0)
+        for sentence in () if on_gpu else distinct:
             if (tokens + len(sentence)) * self.bytes_per_token > self._limit:
                 break
             fits.append(sentence)
             tokens += len(sentence)
         if say is not None:
             size, rest = shown_bytes(tokens * self.bytes_per_token), n_tokens - tokens
+            where = "of the GPU's memory" if on_gpu else "on disk"
             more = f"; {rest:,} more are computed in every epoch (training.cache_gb)"
             say(
-                f"ELMo's layers of {tokens:,} tokens take {size} on disk during training"
+                f"ELMo's layers of {tokens:,} tokens take {size} {where} during training"
                 f"{more if rest else ''}"
             )
         if not fits:
             return
+        shape = (tokens, len(self.layers), self.elmo.dim)
+        if on_gpu:
+            kept = torch.empty(shape, dtype=torch.float16, device=device)
+            for start, arrays in self._blocks(fits, tokens):
+                block = torch.from_numpy(np.concatenate(arrays))
+                kept[start : start + len(block)] = to_device(block, device)
+            self._kept = kept
+            return
         self._temporary = TemporaryDirectory(prefix="elmokit-", dir=self._folder)
         path = Path(self._temporary.name) / "layers.bin"
         check_space(path, tokens * self.bytes_per_token)
-        done = 0
-        with (
-            clear_errors(path),
-            path.open("wb") as file,
-            DelayedProgress("computing ELMo's layers", tokens, "tokens") as bar,
-        ):
-            for sentence, array in zip(fits, self._computed(fits), strict=True):
-                file.write(np.ascontiguousarray(array.transpose(1, 0, 2)).tobytes())
-                self._place[sentence] = (done, len(sentence))
-                done += len(sentence)
-                bar.advance(len(sentence))
-        shape = (tokens, len(self.layers), self.elmo.dim)
+        with clear_errors(path), path.open("wb") as file:
+            for _, arrays in self._blocks(fits, tokens):
+                file.writelines(np.ascontiguousarray(array).data for array in arrays)
         self._kept = np.memmap(path, np.float16, "r", shape=shape)
+
+    def joined(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return the layers (N, K, D) of all N words of sentences in float16.
+
+        They are on the model's device if they are kept there, and on the CPU otherwise.
+        """
+        if isinstance(self._kept, Tensor):
+            places = [self._place.get(tuple(sentence)) for sentence in sentences]
+            if all(places):
+                rows = [np.arange(first, first + n) for first, n in filter(None, places)]
+                index = torch.from_numpy(np.concatenate([_NO_ROWS, *rows]))
+                return self._kept[to_device(index, self._kept.device)]
+        arrays = self.of(sentences)
+        shape = (sum(map(len, arrays)), len(self.layers), self.elmo.dim)
+        # memory that a GPU copies from by itself
+        pinned = self.elmo.device.type == "cuda"
+        found = torch.empty(shape, dtype=torch.float16, pin_memory=pinned)
+        if arrays:
+            np.concatenate(arrays, out=found.numpy())
+        return found
 
     def of(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
         """Return the layers (T, K, D) of sentences in float16."""
@@ -111,6 +142,25 @@ class FrozenLayers:
             found = {s: a.transpose(1, 0, 2) for s, a in zip(ordered, arrays, strict=True)}
         return [self._one(tuple(sentence), found) for sentence in sentences]
 
+    def _blocks(
+        self, sentences: Sequence[Sentence], tokens: int
+    ) -> Iterator[tuple[int, list[Array]]]:
+        """Compute layers (T, K, D) of sentences; yield some at a time, with their first row."""
+        first = done = 0
+        arrays: list[Array] = []
+        with DelayedProgress("computing ELMo's layers", tokens, "tokens") as bar:
+            for sentence, array in zip(sentences, self._computed(sentences), strict=True):
+                arrays.append(array.transpose(1, 0, 2))
+                self._place[sentence] = (done, len(sentence))
+                done += len(sentence)
+                bar.advance(len(sentence))
+                if done - first >= _BLOCK or done == tokens:
+                    yield first, arrays
+                    first, arrays = done, []
+
+    def _nothing(self) -> Array:
+        return np.zeros((0, len(self.layers), self.elmo.dim), np.float16)
+
     def _computed(self, sentences: Sequence[Sentence]) -> Iterator[Array]:
         """Arrays (K, T, D)."""
         texts = [list(sentence) for sentence in sentences]
@@ -121,4 +171,10 @@ class FrozenLayers:
         if sentence in found:
             return found[sentence]
         start, length = self._place.get(sentence, (0, 0))
-        return self._kept[start : start + length]
+        kept = self._kept[start : start + length]
+        return kept.cpu().numpy() if isinstance(kept, Tensor) else kept
+
+
+def _gpu_room(device: torch.device) -> float:
+    """Bytes of a GPU's memory for layers; 0 if the device is no GPU."""
+    return _GPU_SHARE * (available_bytes(device) or 0) if device.type == "cuda" else 0

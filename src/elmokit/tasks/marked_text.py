@@ -60,6 +60,8 @@ class MarkedText:
     marks: Sequence[Mark]
     title: str = ""
     """Printed before the text, such as a question."""
+    between: str = " "
+    """Printed between two words."""
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the text with marks in brackets, as [Angela Merkel PER]."""
@@ -102,7 +104,7 @@ class MarkedText:
             while inside and inside[-1].end <= place:
                 yield "close", inside.pop(), ""
             if place:
-                yield "word", None, " "
+                yield "word", None, self.between
             for mark in starts.get(place, ()):
                 inside.append(mark)
                 yield "open", mark, ""

@@ -8,6 +8,7 @@ TASKS = {
     "ner": ("elmokit.tasks.ner", "NerTagger"),
     "nli": ("elmokit.tasks.nli", "EntailmentClassifier"),
     "pos": ("elmokit.tasks.pos", "PosTagger"),
+    "qa": ("elmokit.tasks.question_answering", "QuestionAnswerer"),
     "relation": ("elmokit.tasks.relation", "RelationClassifier"),
     "similarity": ("elmokit.tasks.pair_similarity", "SimilarityScorer"),
     "srl": ("elmokit.tasks.srl", "RoleLabeller"),

@@ -6,6 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -99,6 +100,19 @@ class Task(ABC, Generic[Example, Prediction]):
     @abstractmethod
     def prepare(self, example: Example) -> Prepared:
         """Split the texts of an example into words; all examples have equally many texts."""
+
+    def pieces(self, item: Prepared, learning: bool = False) -> list[Prepared]:
+        """Return the parts of an example that the network reads one at a time: usually all of it.
+
+        Args:
+            item: The example.
+            learning: Whether only parts are wanted that the model can learn from.
+        """
+        return [item]
+
+    def joined(self, predictions: Sequence[Prediction]) -> Prediction:
+        """Return the prediction for an example from those for its pieces."""
+        return predictions[0]
 
     @abstractmethod
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
@@ -258,13 +272,16 @@ class Task(ABC, Generic[Example, Prediction]):
         """Return the predictions for examples, in their order."""
         self.network.eval()
         batcher = Batcher(self.input, layers, tuned, self.elmo.device)
+        pieces = [self.pieces(item) for item in prepared]
+        items = [item for some in pieces for item in some]
         found: dict[int, Prediction] = {}
-        for indices in by_length([item.length for item in prepared], batch_size):
-            some = [prepared[i] for i in indices]
+        for indices in by_length([item.length for item in items], batch_size):
+            some = [items[i] for i in indices]
             examples = [item.example for item in some]
             output = self.forward(batcher.make(some))
             found.update(zip(indices, self.decode(output, examples), strict=True))
-        return [found[i] for i in range(len(prepared))]
+        in_order = iter([found[i] for i in range(len(items))])
+        return [self.joined(list(islice(in_order, len(some)))) for some in pieces]
 
     def _is_one(self, given: Any) -> bool:
         """Whether a user's input is one text or example, and not a list of them."""

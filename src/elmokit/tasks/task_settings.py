@@ -26,7 +26,7 @@ class InputSettings:
     layers: str = "mix"
     """ELMo's layers: mix (learned weights), average, top, the number of a layer, or none."""
     at: Literal["input", "output", "both"] = "input"
-    """Where ELMo enters: with the words, after the task's own encoder, or both."""
+    """Where ELMo enters, if it does: with the words, after the task's own encoder, or both."""
     mix_l2: float = 0.0
     """λ: weight of the squared mix weights in the loss."""
     layer_norm: bool = False
@@ -50,7 +50,6 @@ class InputSettings:
                     "vectors",
                     "token or a file if layers=none: a model needs some vectors",
                 ),
-                (self.layers != "none" or self.at == "input", "at", "input if layers=none"),
                 (
                     self.at != "output" or self.vectors != "none",
                     "vectors",

@@ -118,7 +118,9 @@ class _Training:
         say: Callable[[str], None],
         signal: StopSignal,
     ) -> None:
-        self.task, self.train, self.dev, self.run = task, train, dev, run
+        self.task, self.dev, self.run = task, dev, run
+        self.train = [piece for item in train for piece in task.pieces(item, learning=True)]
+        self.n_train = len(train)
         self.say, self.signal, self.settings = say, signal, task.settings
         self.tuned = (
             ElmoEmbedding(task.elmo, trainable=True) if self.settings.tuning.enabled else None
@@ -167,6 +169,7 @@ class _Training:
         batcher = Batcher(task.input, self.layers, self.tuned, task.elmo.device)
         batches = shuffled(self.train, self.lengths, training.batch_size, training.seed, epoch)
         total, n = 0.0, 0
+        batch = batcher.make(batches[0])
         for number, some in enumerate(batches):
             examples = [item.example for item in some]
             step = epoch * len(batches) + number
@@ -174,18 +177,20 @@ class _Training:
             for group in self.optimizer.param_groups:
                 group["lr"] = group["peak"] * factor if epoch >= group["from"] else 0.0
             task.network.train()
-            loss = task.loss(task.forward(batcher.make(some)), examples)
+            loss = task.loss(task.forward(batch), examples)
             self.optimizer.zero_grad()
             torch.autograd.backward(loss + task.input.penalty())
             learning = [p for g in self.groups for p in g["params"] if p.grad is not None]
-            norm = float(torch.nn.utils.clip_grad_norm_(learning, training.clip_norm))
-            value = float(loss.detach())
+            clipped = torch.nn.utils.clip_grad_norm_(learning, training.clip_norm)
+            self.optimizer.step()
+            if number + 1 < len(batches):  # made before the loss is read, while a GPU computes it
+                batch = batcher.make(batches[number + 1])
+            value, norm = torch.stack([loss.detach(), clipped]).tolist()
             if not (math.isfinite(value) and math.isfinite(norm)):
                 raise TrainingError(
                     f"training diverged in epoch {epoch + 1}: the loss is {value}, its gradient "
                     f"{norm}; choose a lower training.learning_rate"
                 )
-            self.optimizer.step()
             total, n = total + value * len(examples), n + len(examples)
             if self.signal.asked:
                 return None
@@ -247,7 +252,7 @@ class _Training:
         mixes = self.task.input.shares()
         return {
             "dev": {"measure": scores.name, "value": scores.value, "n": scores.n},
-            "train": len(self.train),
+            "train": self.n_train,
             "epoch": self.progress.epoch,
             "mixes": mixes,
         }

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from elmokit.devices import to_device
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.word_input import Sentences, StaticTable, WordBatch, WordInput
@@ -28,11 +28,13 @@ class Prepared(NamedTuple):
     """Each is a row of the batch."""
     places: tuple[Span, ...] = ()
     """Marked words (start, end) of the first text, such as both entities of a relation."""
+    detail: Any = None
+    """What the task itself needs to know of the example, such as where its answers are."""
 
     @property
     def length(self) -> int:
-        """Number of words."""
-        return sum(len(sentence) for text in self.texts for sentence in text)
+        """Words of its longest text: a batch is padded to these."""
+        return max(sum(map(len, text)) for text in self.texts)
 
 
 class Batcher:
@@ -61,33 +63,35 @@ class Batcher:
         words = [[word for sentence in text for word in sentence] for text in texts]
         lengths = torch.tensor([len(row) for row in words])
         longest = max(1, int(lengths.max()))
-        mask = (torch.arange(longest) < lengths[:, None]).to(self._device)
+        mask = torch.arange(longest) < lengths[:, None]
         static = None
         if self._static is not None:
-            static = _static_rows(self._static, words, longest).to(self._device)
+            static = to_device(_static_rows(self._static, words, longest), self._device)
         layers = None
         if self._layers:
-            layers = self._tuned_layers(texts, mask) if self._tuned else self._kept(texts, mask)
-        return WordBatch(words, mask, layers, static, [item.places for item in items])
+            sentences = [sentence for text in texts for sentence in text if len(sentence)]
+            layers = self._tuned_layers(sentences) if self._tuned else self._kept(sentences)
+        return WordBatch(
+            words,
+            to_device(mask, self._device),
+            lengths,
+            layers,
+            to_device(mask.flatten().nonzero().squeeze(1), self._device),
+            static,
+            [item.places for item in items],
+            [item.detail for item in items],
+        )
 
-    def _kept(self, texts: Sequence[Sentences], mask: Tensor) -> Tensor:
-        sentences = [sentence for text in texts for sentence in text]
-        arrays = [array for array in self._frozen.of(sentences) if len(array)]
-        shape = (len(self._layers), *mask.shape, self._frozen.elmo.dim)
-        layers = torch.zeros(shape, device=self._device)
-        if arrays:
-            flat = torch.from_numpy(np.concatenate(arrays)).to(self._device)  # (N, K, D)
-            layers[:, mask] = flat.transpose(0, 1).float()
-        return layers
+    def _kept(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Layers (K, N, D)."""
+        joined = self._frozen.joined(sentences).to(self._device, non_blocking=True)
+        return joined.transpose(0, 1).to(torch.float32, memory_format=torch.contiguous_format)
 
-    def _tuned_layers(self, texts: Sequence[Sentences], mask: Tensor) -> Tensor:
+    def _tuned_layers(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Layers (K, N, D) with gradients."""
         assert self._tuned is not None
-        sentences = [sentence for text in texts for sentence in text if len(sentence)]
         found, real = self._tuned.layers(sentences)
-        chosen = found[self._layers]
-        flat = chosen[:, real]
-        layers = flat.new_zeros(len(self._layers), *mask.shape, flat.shape[-1])
-        return layers.masked_scatter(mask[None, ..., None], flat)
+        return found[self._layers][:, real]
 
 
 def _static_rows(table: StaticTable, words: list[list[str]], longest: int) -> Tensor:

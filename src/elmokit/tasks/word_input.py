@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +29,23 @@ class WordBatch:
     """Words of each row."""
     mask: Tensor
     """True (B, T) at words."""
+    lengths: Tensor
+    """Words of each row (B,) on the CPU: encoders need not wait for a GPU to count them."""
     layers: Tensor | None
-    """ELMo's layers (K, B, T, D) that the model uses; zero in the padding."""
+    """ELMo's layers (K, N, D) of the N words of all rows, without padding."""
+    slots: Tensor
+    """Where these words are (N,), as numbers row · T + column."""
     static: Tensor | None
     """Rows (B, T) of the table of static vectors; 0 for unknown words and padding."""
     places: Sequence[tuple[Span, ...]] = ()
     """Marked words (start, end) of each example; the input layer ignores them."""
+    details: Sequence[Any] = ()
+    """What the task itself knows of each example; the input layer ignores it."""
+
+    def padded(self, x: Tensor) -> Tensor:
+        """Vectors (N, D) of the words in their places (B, T, D), with zeros between them."""
+        rows = x.new_zeros(self.mask.numel(), x.shape[-1])
+        return rows.index_copy(0, self.slots, x).view(*self.mask.shape, -1)
 
 
 class StaticTable(nn.Module):
@@ -116,7 +127,7 @@ class WordInput(nn.Module):
         if self.static is not None and batch.static is not None:
             parts.append(self.dropout(self.static(batch.static)))
         if self.settings.vectors == "token" and batch.layers is not None:
-            parts.append(self.dropout(batch.layers[self.layers.index(0)]))
+            parts.append(self.dropout(batch.padded(batch.layers[self.layers.index(0)])))
         mixed = {place: self._mix(place, batch) for place in self.mixes}
         if "input" in mixed:
             parts.append(mixed["input"])
@@ -138,12 +149,11 @@ class WordInput(nn.Module):
 
     def _mix(self, place: str, batch: WordBatch) -> Tensor:
         assert batch.layers is not None
-        layers = batch.layers[self._chosen]
+        every = len(self._chosen) == len(self.layers)
+        layers = batch.layers if every else batch.layers[self._chosen]  # the latter is a copy
         if self.settings.layer_norm:
             layers = F.layer_norm(layers, layers.shape[-1:])
-        mixed = self.mixes[place](layers)
-        # normalised padding is not zero any more
-        return self.dropout(torch.where(batch.mask[..., None], mixed, 0))
+        return self.dropout(batch.padded(self.mixes[place](layers)))
 
 
 def chosen_layers(layers: str, n_layers: int) -> list[int]:

@@ -4,16 +4,19 @@ import pytest
 import torch
 from torch import nn
 
-from elmokit.tasks.heads import BiLSTMEncoder, CharCNN, LockedDropout
+from elmokit.tasks.heads import BiGRUEncoder, BiLSTMEncoder, CharCNN, LockedDropout
 from helpers.heads import LENGTHS, assert_padding_does_not_matter, assert_seeded, mask_of, overfit
 from helpers.numbers import assert_close
 
 
 @pytest.mark.parametrize("n_layers", [1, 2])
-def test_padding_does_not_matter_for_the_bilstm(n_layers):
+@pytest.mark.parametrize("kind", [BiLSTMEncoder, BiGRUEncoder])
+def test_padding_does_not_matter(kind, n_layers):
     torch.manual_seed(0)
-    encoder = BiLSTMEncoder(4, 3, n_layers, dropout=0.5).eval()
-    assert_padding_does_not_matter(encoder, torch.randn(len(LENGTHS), 9, 4))
+    encoder, x = kind(4, 3, n_layers, dropout=0.5).eval(), torch.randn(len(LENGTHS), 9, 4)
+    assert_padding_does_not_matter(encoder, x)
+    mask = mask_of(LENGTHS, 9)
+    assert torch.equal(encoder(x, mask), encoder(x, mask, torch.tensor(LENGTHS)))
 
 
 def test_the_bilstm_is_that_of_pytorch():

@@ -9,7 +9,7 @@ from elmokit.tasks.heads.alternating import AlternatingLSTM, HighwayLSTM
 from elmokit.tasks.heads.biattentive import BiattentiveClassifier
 from elmokit.tasks.heads.bio_viterbi import best_bio
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
-from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN, LockedDropout
+from elmokit.tasks.heads.encoders import BiGRUEncoder, BiLSTMEncoder, CharCNN, LockedDropout
 from elmokit.tasks.heads.entity_attention import EntityAttention
 from elmokit.tasks.heads.esim import ESIM
 from elmokit.tasks.heads.pair import SiameseHead
@@ -20,6 +20,7 @@ __all__ = [
     "ESIM",
     "AlternatingLSTM",
     "AttentionPooling",
+    "BiGRUEncoder",
     "BiLSTMEncoder",
     "BiattentiveClassifier",
     "CharCNN",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from elmokit.tasks.heads.encoders import LockedDropout, draw_lstm_weights
+from elmokit.tasks.heads.encoders import LockedDropout, draw_weights
 
 
 class HighwayLSTM(nn.Module):
@@ -29,7 +29,7 @@ class HighwayLSTM(nn.Module):
         super().__init__()
         self.lstm = nn.LSTM(input_dim, hidden_dim, batch_first=True)
         self.highway = nn.Linear(input_dim, 2 * hidden_dim)
-        draw_lstm_weights(self.lstm)
+        draw_weights(self.lstm)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, X) to (B, T, H); an output depends on the words before it, not on those after."""

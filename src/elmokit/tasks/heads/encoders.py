@@ -1,8 +1,10 @@
-"""Encoders of task models: a bidirectional LSTM over tokens, a CNN over characters."""
+"""Encoders of task models: bidirectional LSTMs and GRUs over tokens, a CNN over characters."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -35,23 +37,26 @@ class LockedDropout(nn.Module):
 
 
 @torch.no_grad()
-def draw_lstm_weights(module: nn.Module) -> None:
-    """Draw the weights of LSTMs: Glorot-uniform for inputs, orthogonal for states; forget 1."""
+def draw_weights(module: nn.Module, gates: int = 4) -> None:
+    """Draw the weights of LSTMs (4 gates) or GRUs (3).
+
+    Glorot-uniform for inputs, orthogonal for states. Biases are 0, and 1 for an LSTM's forget gate.
+    """
     for name, parameter in module.named_parameters():
         if parameter.is_meta:  # the weights will be loaded
             continue
         if "bias" in name:
             nn.init.zeros_(parameter)
-            if "bias_ih" in name:
+            if "bias_ih" in name and gates == 4:
                 parameter.chunk(4)[1].fill_(1)  # the gates are i, f, g, o
             continue
         initialise = nn.init.xavier_uniform_ if "weight_ih" in name else nn.init.orthogonal_
-        for gate in parameter.chunk(4):
+        for gate in parameter.chunk(gates):
             initialise(gate)
 
 
-class BiLSTMEncoder(nn.Module):
-    """A stack of bidirectional LSTMs with locked dropout between its layers.
+class _BidirectionalEncoder(nn.Module):
+    """A stack of bidirectional recurrent layers with locked dropout between them.
 
     Args:
         input_dim: Width of the input.
@@ -60,13 +65,16 @@ class BiLSTMEncoder(nn.Module):
         dropout: Share of dimensions dropped between layers; the input and the output are kept.
     """
 
+    kind: ClassVar[type[nn.LSTM] | type[nn.GRU]]
+    gates: ClassVar[int]
+
     def __init__(
         self, input_dim: int, hidden_dim: int, n_layers: int = 1, dropout: float = 0.0
     ) -> None:
         super().__init__()
         self.output_dim = 2 * hidden_dim
         self.layers = nn.ModuleList(
-            nn.LSTM(width, hidden_dim, batch_first=True, bidirectional=True)
+            self.kind(width, hidden_dim, batch_first=True, bidirectional=True)
             for width in [input_dim] + [2 * hidden_dim] * (n_layers - 1)
         )
         self.dropout = LockedDropout(dropout)
@@ -74,25 +82,63 @@ class BiLSTMEncoder(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw new weights."""
-        draw_lstm_weights(self)
+        draw_weights(self, self.gates)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor, lengths: Tensor | None = None) -> Tensor:
         """States (B, T, 2H), forward half first, zero in the padding.
 
         Args:
             x: Inputs (B, T, input_dim).
             mask: True (B, T) at tokens, which are at the start of each row. Rows can be empty.
+            lengths: The tokens of each row (B,) on the CPU, if they are known: counting them on a
+                GPU means to wait for it.
         """
         if not mask.numel():
             return x.new_zeros(*mask.shape, self.output_dim)
-        # Packing needs lengths on the CPU, at least 1: an empty row reads one token of padding,
-        # and its state is zeroed below.
-        lengths = mask.sum(1).clamp(min=1).cpu()
+        # Lengths are at least 1: an empty row reads one token of padding, and its state is zeroed
+        # below. Packing needs them on the CPU.
+        lengths = (mask.sum(1) if lengths is None else lengths).clamp(min=1).cpu()
         for k, layer in enumerate(self.layers):
             x = self.dropout(x) if k else x
+            if x.device.type == "cpu":
+                x = self._padded(layer, x, lengths)
+                continue
             packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
             x, _ = pad_packed_sequence(layer(packed)[0], True, total_length=mask.shape[1])
         return x.masked_fill(~mask[..., None], 0)
+
+    def _padded(self, layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
+        """States (B, T, 2H) without packing, whose gradient is slow on a CPU.
+
+        Padding does not change the states before it, so each direction reads padded rows; the
+        backward one reads their tokens in reverse order.
+        """
+        places = torch.arange(x.shape[1])
+        mirrored = lengths[:, None] - 1 - places
+        order = torch.where(mirrored >= 0, mirrored, places)[..., None]
+        one, other = cast(nn.RNNBase, layer).all_weights
+        ahead = self._one_direction(x, one)
+        back = self._one_direction(x.gather(1, order.expand_as(x)), other)
+        return torch.cat([ahead, back.gather(1, order.expand_as(back))], -1)
+
+    def _one_direction(self, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
+        start = x.new_zeros(1, len(x), self.output_dim // 2)
+        rest = (list(weights), True, 1, 0.0, self.training, False, True)  # biases … batch first
+        if self.kind is nn.LSTM:
+            return torch.lstm(x, (start, start), *rest)[0]
+        return torch.gru(x, start, *rest)[0]
+
+
+class BiLSTMEncoder(_BidirectionalEncoder):
+    """A stack of bidirectional LSTMs with locked dropout between its layers."""
+
+    kind, gates = nn.LSTM, 4
+
+
+class BiGRUEncoder(_BidirectionalEncoder):
+    """A stack of bidirectional GRUs with locked dropout between its layers."""
+
+    kind, gates = nn.GRU, 3
 
 
 class CharCNN(nn.Module):

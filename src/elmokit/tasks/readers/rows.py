@@ -45,6 +45,10 @@ ALIASES = {
         "句子2",
     ),
     "score": ("score", "relatedness_score", "similarity", "相似度"),
+    "question": ("question", "query", "问题"),
+    "passage": ("passage", "context", "paragraph", "段落", "文章"),
+    "answer": ("answer", "answers", "答案"),
+    "id": ("id", "qid", "编号"),
 }
 """Names in a file for each column that tasks read, in lower case, the preferred ones first."""
 
@@ -59,6 +63,13 @@ class Wanted:
     answer: str
     unnamed: dict[int, tuple[str, ...]]
     """The columns, in order, of a file that names none, by the number of its columns."""
+    optional: tuple[str, ...] = ()
+    """Columns that are read if the file names them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns."""
+        return (*self.inputs, self.answer, *self.optional)
 
 
 @dataclass(frozen=True)
@@ -154,7 +165,7 @@ def read_rows(
 
 
 def _checked(columns: Any, wanted: Wanted) -> dict[str, str]:
-    names = (*wanted.inputs, wanted.answer)
+    names = wanted.names
     if columns is None:
         return {}
     if not isinstance(columns, Mapping):
@@ -219,7 +230,7 @@ def _find_columns(
     lower = [cell.strip().lower() for cell in cells]
     known = {
         name: next((lower.index(alias) for alias in ALIASES[name] if alias in lower), None)
-        for name in (*wanted.inputs, wanted.answer)
+        for name in wanted.names
     }
     places = {name: i for name, i in known.items() if i is not None}
     header = all(name in places for name in wanted.inputs)
@@ -283,7 +294,7 @@ def _json_rows(
     for line, values in json_records(source):
         lower = {key.lower(): key for key in reversed(values)}
         cells = {}
-        for name in (*wanted.inputs, wanted.answer):
+        for name in wanted.names:
             names = (columns[name],) if name in columns else ALIASES[name]
             keys = [n if n in values else lower.get(n.lower()) for n in names]
             key = next((k for k in keys if k is not None), None)
