@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from elmokit.elmo import Elmo
     from elmokit.tasks.classification import TextClassifier
+    from elmokit.tasks.coref import CoreferenceResolver
     from elmokit.tasks.ner import NerTagger
     from elmokit.tasks.pair_similarity import SimilarityScorer
     from elmokit.tasks.pos import PosTagger
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from elmokit.tasks.task import Task
 
 __all__ = [
+    "CoreferenceResolver",
     "NerTagger",
     "PosTagger",
     "RelationClassifier",

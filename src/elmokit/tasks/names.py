@@ -9,5 +9,6 @@ TASKS = {
     "pos": ("elmokit.tasks.pos", "PosTagger"),
     "relation": ("elmokit.tasks.relation", "RelationClassifier"),
     "similarity": ("elmokit.tasks.pair_similarity", "SimilarityScorer"),
+    "coref": ("elmokit.tasks.coref", "CoreferenceResolver"),
 }
 """Module and class of each task. sentiment is another name for classify."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -166,8 +167,10 @@ class _Training:
                 parameter.requires_grad_(epoch >= group["from"])
         batcher = Batcher(task.input, self.layers, self.tuned, task.elmo.device)
         batches = shuffled(self.train, self.lengths, training.batch_size, training.seed, epoch)
+        rng = random.Random(f"{training.seed} {epoch} portions")
         total, n = 0.0, 0
-        for number, some in enumerate(batches):
+        for number, whole in enumerate(batches):
+            some = [task.portion(item, rng) for item in whole]
             examples = [item.example for item in some]
             step = epoch * len(batches) + number
             factor = rate_factor(training.schedule, step, training.epochs * len(batches))

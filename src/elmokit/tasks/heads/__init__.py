@@ -11,6 +11,7 @@ from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN, LockedDropout
 from elmokit.tasks.heads.entity_attention import EntityAttention
 from elmokit.tasks.heads.pair import SiameseHead
 from elmokit.tasks.heads.sentence_pooling import AttentionPooling, SentencePooling
+from elmokit.tasks.heads.span_ranking import SpanRanker
 
 __all__ = [
     "CRF",
@@ -22,5 +23,6 @@ __all__ = [
     "LockedDropout",
     "SentencePooling",
     "SiameseHead",
+    "SpanRanker",
     "allowed_transitions",
 ]

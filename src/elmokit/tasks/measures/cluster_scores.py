@@ -5,7 +5,7 @@ document with the predicted ones; counts are added up over all documents before 
 Mentions are equal if their words are.
 
 - MUC (Vilain et al., 1995) counts links: a cluster of n mentions has n - 1.
-- B³ (Bagga and Baldwin, 1998) is the mean, over mentions, of the share of their cluster that is right.
+- B³ (Bagga and Baldwin, 1998) is the mean over mentions: how much of its cluster is right?
 - CEAFφ4 (Luo, 2005) assigns predicted clusters to gold clusters one to one. Two clusters are alike
   to the degree 2 |A ∩ B| / (|A| + |B|).
 

@@ -1,6 +1,8 @@
 """Readers of a user's own files: from a path to a list of examples."""
 
+from elmokit.tasks.readers.documents import read_document_examples
 from elmokit.tasks.readers.examples import (
+    DocumentExample,
     PairExample,
     RelationExample,
     TaggedExample,
@@ -12,11 +14,13 @@ from elmokit.tasks.readers.sentence_pairs import read_pair_examples
 from elmokit.tasks.readers.tagged_words import read_tagged_examples
 
 __all__ = [
+    "DocumentExample",
     "PairExample",
     "RelationExample",
     "TaggedExample",
     "TextExample",
     "parse_marked",
+    "read_document_examples",
     "read_pair_examples",
     "read_plain_texts",
     "read_relation_examples",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, shown
 from elmokit.text.tokenizers import Span
 
 Words = str | list[str]
@@ -54,3 +55,36 @@ class PairExample:
     first: Words
     second: Words
     score: float | None = None
+
+
+@dataclass(frozen=True)
+class DocumentExample:
+    """The sentences of a document, and which of its words mean the same person or thing."""
+
+    sentences: list[list[str]]
+    """The words of each sentence."""
+    name: str = ""
+    clusters: Sequence[Sequence[Span]] | None = None
+    """Each has the mentions (start, end) of one entity. Words are counted from 0 over the whole
+    document; ``end`` is the word after the last one. A cluster of one mention is a singleton."""
+
+    def __post_init__(self) -> None:
+        n_words = sum(map(len, self.sentences))
+        seen: set[Span] = set()
+        for cluster in self.clusters or ():
+            for start, end in cluster:
+                if not 0 <= start < end <= n_words:
+                    raise InputError(
+                        f"a mention has the words {start} to {end}; expected a start before the "
+                        f"end, both within the {n_words:,} words of the document"
+                    )
+                if (start, end) in seen:
+                    raise InputError(
+                        f"the mention {shown(self.text(start, end))}, words {start} to {end}, is "
+                        "in two clusters, or twice in one; expected it once"
+                    )
+                seen.add((start, end))
+
+    def text(self, start: int, end: int) -> str:
+        """Some words of the document, with spaces between them."""
+        return " ".join([word for sentence in self.sentences for word in sentence][start:end])
