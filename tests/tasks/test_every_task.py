@@ -6,6 +6,7 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.tasks import (
+    CoreferenceResolver,
     NerTagger,
     PosTagger,
     RelationClassifier,
@@ -16,7 +17,7 @@ from elmokit.tasks import (
 )
 from elmokit.tasks.readers.examples import PairExample
 from elmokit.tasks.readers.relations import parse_marked
-from helpers.task_data import reviews, tagged
+from helpers.task_data import documents, reviews, tagged
 
 NOUNS = ["fire", "storm", "spark", "rain", "noise", "crash"]
 
@@ -51,6 +52,7 @@ DATA = {
     PosTagger: tagged,
     RelationClassifier: relations,
     SimilarityScorer: pairs,
+    CoreferenceResolver: documents,
 }
 
 

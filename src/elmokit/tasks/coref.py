@@ -62,7 +62,7 @@ class CorefSettings:
     max_width: int = 15
     """Most words of a mention."""
     spans_per_word: float = 0.4
-    """λ: how many spans per word are compared with others."""
+    """λ: how many spans per word are compared with others; at least 20 in all."""
     antecedents: int = 50
     """Most antecedents that a span is compared with."""
     train_sentences: int = 50
@@ -170,7 +170,7 @@ class CoreferenceResolver(Task[DocumentExample, Resolved]):
         CorefSettings(), InputSettings(), training=TaskTraining(epochs=40, batch_size=1)
     )
     whole_files = True
-    predicted_at_once = 1
+    predicted_at_once = 4
 
     @classmethod
     def read(

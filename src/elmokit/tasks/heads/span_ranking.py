@@ -17,6 +17,7 @@ from elmokit.tasks.heads.encoders import LockedDropout
 from elmokit.text.tokenizers import Span
 
 _BUCKETS = 10  # of distances: 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64 and more
+_FEWEST = 20  # spans to keep of a short document
 _PART = 4096  # words whose spans are scored together
 _BLOCK = 1024  # spans whose antecedents are scored together
 
@@ -48,7 +49,7 @@ class SpanRanker(nn.Module):
         input_dim: Width X of an input, whose weighted mean is the head of a span.
         span_dim: Width G of a span's vector, and of the layer that compares two.
         max_width: W, most words of a span.
-        spans_per_word: λ, how many spans to keep for each word.
+        spans_per_word: λ, how many spans to keep for each word; at least 20 in all.
         n_antecedents: A, most antecedents of a span that are scored in full.
         dropout: Share of values dropped before each layer in training.
     """
@@ -115,7 +116,7 @@ class SpanRanker(nn.Module):
         left = ends.repeat_interleave(ends - starts) - torch.arange(len(states))
         real = torch.arange(self.max_width) < left[:, None]  # (T, W), within a sentence
         scores = scores.masked_fill(~real.to(scores.device), -torch.inf)
-        n = max(1, int(self.spans_per_word * len(states)))
+        n = max(_FEWEST, int(self.spans_per_word * len(states)))
         # the one transfer from the device: which spans to keep is decided one by one
         order = scores.detach().flatten().argsort(descending=True, stable=True)
         ranked = order[: int(real.sum())].tolist()
