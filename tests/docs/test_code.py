@@ -51,6 +51,8 @@ FILES = {
     ),
     "new-reviews.txt": "A lovely film with a great cast.\nThe plot is boring.\n",
     "new-sentences.txt": "Angela Miller moved to Paris.\n",
+    "story.txt": "The old man lived in a small house near the river. He had built the house\n"
+    "with his own hands. One day Clara came to the house and asked him for help.\n",
     "glove.txt": "film 0.1 0.2\ncast 0.3 -0.1\n",
 }
 CHINESE_FILES = {
@@ -66,6 +68,7 @@ CHINESE_FILES = {
 WRITTEN = {
     "README.md": ["vectors.hdf5", "my-published-elmo/softmax.hdf5"],
     "docs/classifier.md": ["my-sentiment/best/task.json", "found.jsonl"],
+    "docs/coref.md": ["my-coref/best/task.json", "story.html", "found.jsonl"],
     "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
     "docs/migration.md": ["vectors.hdf5"],
     "docs/tagger.md": ["my-ner/best/task.json", "my-pos/best/task.json"],
