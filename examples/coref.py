@@ -17,11 +17,11 @@ coref = CoreferenceResolver.train(
     DATA / "stories.train.jsonl",
     DATA / "stories.dev.jsonl",
     elmo=Elmo.load(*sys.argv[1:2]),
-    settings={"training": {"epochs": 10}},
+    settings={"training": {"epochs": 8, "learning_rate": 0.002}},
     say=print,
 )
 print(coref.evaluate(DATA / "stories.dev.jsonl"))
-found = coref("Clara met the old man near the bridge. She gave him her coat. He thanked her.")
+found = coref("The captain wrote a letter to Nora. She read it. Then she went to see him.")
 print(coref.show(found))
 for mentions in coref.record(found)["mentions"]:
     print("    " + " = ".join(mentions))

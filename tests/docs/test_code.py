@@ -51,8 +51,8 @@ FILES = {
     ),
     "new-reviews.txt": "A lovely film with a great cast.\nThe plot is boring.\n",
     "new-sentences.txt": "Angela Miller moved to Paris.\n",
-    "story.txt": "The old man lived in a small house near the river. He had built the house\n"
-    "with his own hands. One day Clara came to the house and asked him for help.\n",
+    "story.txt": "The captain wrote a letter to Nora. She read it and sold her house.\n"
+    "Then she went to see him.\n",
     "glove.txt": "film 0.1 0.2\ncast 0.3 -0.1\n",
 }
 CHINESE_FILES = {
