@@ -167,7 +167,9 @@ class CoreferenceResolver(Task[DocumentExample, Resolved]):
     name = "coref"
     example = DocumentExample
     defaults = TaskSettings(
-        CorefSettings(), InputSettings(), training=TaskTraining(epochs=40, batch_size=1)
+        CorefSettings(),
+        InputSettings(),
+        training=TaskTraining(epochs=40, patience=10, batch_size=1),
     )
     whole_files = True
     predicted_at_once = 4
