@@ -52,7 +52,7 @@ DATA = {
     PosTagger: tagged,
     RelationClassifier: relations,
     SimilarityScorer: pairs,
-    CoreferenceResolver: documents,
+    CoreferenceResolver: lambda n, seed=0: documents(n // 3, seed),  # each has some sentences
 }
 
 
