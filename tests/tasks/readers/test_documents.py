@@ -111,3 +111,10 @@ def test_wrong_columns(file):
 def test_wrong_examples():
     with pytest.raises(InputError, match="'b', words 1 to 2, is in two clusters"):
         DocumentExample([["a", "b"]], "", [[(1, 2)], [(0, 1), (1, 2)]])
+    for sentences in ("a b", ["a b"], [["a", 5]]):
+        with pytest.raises(InputError, match="sentence"):
+            DocumentExample(sentences)
+    for clusters in (5, [5], [[5]], [[(0,)]]):
+        with pytest.raises(InputError, match="clusters must be lists of mentions"):
+            DocumentExample([["a"]], "", clusters)
+    assert DocumentExample([["a"]], "", [[[0, 1]]]).clusters == [[(0, 1)]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from elmokit.arguments import each, strings, wrong
 from elmokit.errors import InputError, shown
 from elmokit.text.tokenizers import Span
 
@@ -69,9 +70,20 @@ class DocumentExample:
     document; ``end`` is the word after the last one. A cluster of one mention is a singleton."""
 
     def __post_init__(self) -> None:
+        for words in each(self.sentences, "sentences", "a list of sentences"):
+            strings(words, "each sentence", "a list of words")
+        if self.clusters is None:
+            return
+        try:
+            clusters = [[(int(a), int(b)) for a, b in cluster] for cluster in self.clusters]
+        except (TypeError, ValueError):
+            raise wrong(
+                "clusters", "lists of mentions, each a pair (start, end)", self.clusters
+            ) from None
+        object.__setattr__(self, "clusters", clusters)
         n_words = sum(map(len, self.sentences))
         seen: set[Span] = set()
-        for cluster in self.clusters or ():
+        for cluster in clusters:
             for start, end in cluster:
                 if not 0 <= start < end <= n_words:
                     raise InputError(
