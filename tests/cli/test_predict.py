@@ -11,10 +11,12 @@ import pytest
 
 from elmokit.tasks.measures.tag_schemes import read_spans
 from helpers.processes import one_sentence
-from helpers.task_data import FILES, TEXTS
+from helpers.task_data import FILES, TEXTS, WHOLE_FILES
+
+LINES = [task for task in FILES if task not in WHOLE_FILES]
 
 
-@pytest.mark.parametrize("task", FILES)
+@pytest.mark.parametrize("task", LINES)
 def test_text_and_jsonl(cli, trained, tmp_path, task):
     file = tmp_path / "input.txt"
     file.write_text("\n".join(TEXTS[task]) + "\n", encoding="utf-8")
@@ -86,7 +88,7 @@ BLANK = {
 }
 
 
-@pytest.mark.parametrize("task", FILES)
+@pytest.mark.parametrize("task", LINES)
 def test_blank_lines_stay_blank(cli, trained, tmp_path, task):
     """Line n of the output is about line n of the input."""
     file = tmp_path / "input.txt"
@@ -134,6 +136,9 @@ TABLES = [
     ("pos", "a.iob2", "Ann\nslept\n", [{"words": ["Ann", "slept"]}], []),
     ("pos", "a.txt", "O Ann\nO slept\n\n", [{"words": ["Ann", "slept"]}],
      ["--column", "word=2", "--column", "tag=1"]),
+    ("coref", "a.jsonl", '{"doc_key": "x", "sentences": [["Ann", "slept"]]}\n',
+     [{"name": "x", "sentences": [["Ann", "slept"]]}], []),
+    ("coref", "a.conll", "Ann (0)\nslept 5\n", [{"sentences": [["Ann", "slept"]]}], []),
 ]  # fmt: skip
 
 
@@ -182,6 +187,26 @@ def test_conll_can_be_evaluated(cli, trained, tmp_path):
     assert scores["value"] == 100
 
 
+@pytest.mark.parametrize("task", WHOLE_FILES)
+def test_a_file_is_one_text(cli, trained, tmp_path, task):
+    file = tmp_path / "input.txt"
+    text = "\n".join(TEXTS[task])
+    file.write_text(f"{text}\n")
+    (record,) = predicted(cli, trained / task, file)
+    assert record == predicted(cli, trained / task, "--text", text)[0]
+    assert record["text"] == text
+    words = [word for sentence in record["sentences"] for word in sentence]
+    assert words == re.findall(r"\w+|\.", text)
+    shown = cli("predict", trained / task, file).stdout
+    assert re.sub(r" \d+\]|\[", "", shown).split() == words
+    page = cli("predict", trained / task, file, "--format", "html").stdout
+    assert page.count("<mark") == sum(map(len, record["clusters"]))
+    out = tmp_path / "out.conll"
+    assert cli("predict", trained / task, file, "--format", "conll", "--out", out).returncode == 0
+    scores = json.loads(cli("evaluate", trained / task, out, "--json").stdout)
+    assert scores["value"] == 100 or not record["clusters"]
+
+
 def test_standard_input(cli, trained, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"A film.\n")))
     done = cli("predict", trained / "classify", "-")
@@ -195,7 +220,7 @@ USING = [
     ("predict classify no.txt", "there is no file no.txt"),
     ("predict classify .", "cannot read .: it is a folder; give a file"),
     ("predict classify --text a --format conll",
-     "--format conll is for taggers, and classify is a model for classify"),
+     "--format conll is for taggers and coref, and classify is a model for classify"),
     ("predict classify --text a --format html",
      "--format html is for marked text, which classify does not have"),
     ("predict classify --text a --format xml",
@@ -221,6 +246,7 @@ USING = [
     ("evaluate classify dev.tsv --column label=5", "expected at least 5; check --column"),
     ("evaluate classify dev.tsv --column words=1", "--column contains 'words'"),
     ("evaluate ner dev.tsv", "sentence 1 of dev.tsv: unknown tag"),
+    ("evaluate coref dev.conll", "line 1 of dev.conll has 'B-PER' in the column of clusters"),
     ("evaluate relation dev.tsv", "line 2 of dev.tsv has no marks"),
 ]  # fmt: skip
 

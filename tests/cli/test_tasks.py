@@ -143,6 +143,8 @@ TRAINING = [
     ("relation --train train.tsv", "line 2 of train.tsv has no marks; expected <e1>"),
     ("similarity --train text.sts", "line 2 of text.sts has 'much' as its score; expected a"),
     ("similarity --train same.sts", "the scores of the training examples go from 3 to 3"),
+    ("coref --train train.tsv", "line 1 of train.tsv has 'text' in the column of clusters"),
+    ("coref --column text=2", "--column contains 'text'; expected only the names word and cluster"),
     ("classify --set training.epoch=1", "training has the unknown setting epoch; known settings"),
     ("classify --set model.n_layers=2", "model has the unknown setting n_layers"),
     ("classify --set foo.bar=1", "unknown section foo; sections are model, input, tuning"),

@@ -52,6 +52,8 @@ FILES = {
     "new-reviews.txt": "A lovely film with a great cast.\nThe plot is boring.\n",
     "new-sentences.txt": "Angela Miller moved to Paris.\n",
     "new-questions.txt": "Who slept?\tAnn slept.\n",
+    "story.txt": "The captain wrote a letter to Nora. She read it and sold her house.\n"
+    "Then she went to see him.\n",
     "glove.txt": "film 0.1 0.2\ncast 0.3 -0.1\n",
 }
 CHINESE_FILES = {
@@ -70,6 +72,7 @@ CHINESE_FILES = {
 WRITTEN = {
     "README.md": ["vectors.hdf5", "my-published-elmo/softmax.hdf5"],
     "docs/classifier.md": ["my-sentiment/best/task.json", "found.jsonl"],
+    "docs/coref.md": ["my-coref/best/task.json", "story.html", "found.jsonl"],
     "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
     "docs/migration.md": ["vectors.hdf5"],
     "docs/nli.md": ["my-nli/best/task.json", "found.jsonl", "seen.png"],

@@ -7,6 +7,7 @@ import random
 from dataclasses import asdict
 
 from elmokit.tasks.readers.examples import (
+    DocumentExample,
     Frame,
     QuestionExample,
     RoleExample,
@@ -39,6 +40,7 @@ TEXTS = {
     "qa": ["Who slept?\tBob slept.", "Where is Ann?\tAnn is in Rome. She likes it."],
     "relation": ["A <e1>spark</e1> lit the <e2>fire</e2>.", "A <e2>cat</e2> has a <e1>tail</e1>."],
     "similarity": ["A cat.\tA dog.", "A man.\tA boy."],
+    "coref": ["Ann met Bob in Rome. She slept.", "Eve slept."],
     "srl": ["Ann saw Bob .", "Bob slept ."],
 }
 FILES = {
@@ -50,7 +52,10 @@ FILES = {
     "relation": "rel",
     "similarity": "sts",
     "srl": "jsonl",
+    "coref": "coref.jsonl",
 }
+WHOLE_FILES = ("coref",)
+"""Tasks for which a text file is one text, and not one per line."""
 
 
 def tagged(n, seed=0):
@@ -101,6 +106,26 @@ def questions(n, seed=0):
     return found
 
 
+def documents(n, seed=0):
+    """A woman, a man and a place; pronouns say who does what."""
+    rng, found = random.Random(seed), []
+    for number in range(n):
+        woman, man = rng.choice(["Ann", "Eve"]), rng.choice(["Bob", "Mark"])
+        sentences = [[woman, "met", man, "in", rng.choice(["Paris", "Rome", "Oslo"]), "."]]
+        places = {"She": [(0, 1)], "He": [(2, 3)]}
+        for word in rng.sample(["She", "He"], rng.randrange(1, 3)):
+            start = sum(map(len, sentences))
+            sentences.append([word, rng.choice(["slept", "left"]), "."])
+            places[word].append((start, start + 1))
+        found.append(DocumentExample(sentences, f"d{number}", [*places.values(), [(4, 5)]]))
+    return found
+
+
+def _line(document):
+    clusters = [[[a, b - 1] for a, b in cluster] for cluster in document.clusters]
+    return json.dumps({"sentences": document.sentences, "clusters": clusters}) + "\n"
+
+
 def write_files(folder):
     """Write train and dev files of every task."""
     for name, n, seed in (("train", 12, 0), ("dev", 4, 1)):
@@ -117,5 +142,6 @@ def write_files(folder):
             "nli": ENTAILMENTS,
             "jsonl": frames,
         }
+        texts["coref.jsonl"] = "".join(map(_line, documents(n, seed)))
         for suffix, text in texts.items():
             (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")

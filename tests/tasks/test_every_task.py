@@ -6,6 +6,7 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.tasks import (
+    CoreferenceResolver,
     EntailmentClassifier,
     NerTagger,
     PosTagger,
@@ -19,7 +20,7 @@ from elmokit.tasks import (
 )
 from elmokit.tasks.readers.examples import EntailmentExample, PairExample
 from elmokit.tasks.readers.relations import parse_marked
-from helpers.task_data import questions, reviews, roles, tagged
+from helpers.task_data import documents, questions, reviews, roles, tagged
 
 NOUNS = ["fire", "storm", "spark", "rain", "noise", "crash"]
 
@@ -68,6 +69,7 @@ DATA = {
     RelationClassifier: relations,
     SimilarityScorer: pairs,
     RoleLabeller: roles,
+    CoreferenceResolver: lambda n, seed=0: documents(n // 3, seed),  # each has some sentences
 }
 
 

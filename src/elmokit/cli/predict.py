@@ -33,7 +33,8 @@ def predict(
         Path | None,
         typer.Argument(
             metavar="[INPUT]",
-            help="One text per line, or a table; see docs/task-data.md. - for standard input.",
+            help="One text per line, one document (coref), or a table; see docs/task-data.md. "
+            "- for standard input.",
         ),
     ] = None,
     text: Annotated[str | None, typer.Option(help="A text, instead of a file.")] = None,
@@ -65,7 +66,9 @@ def predict(
         raise InputError("--column is for a file; leave it out with --text")
     task = load(model, device=device, tokenizer="whitespace" if tokenized else None)
     if format == "conll" and not hasattr(task, "to_conll"):
-        raise InputError(f"--format conll is for taggers, and {model} is a model for {task.name}")
+        raise InputError(
+            f"--format conll is for taggers and coref, and {model} is a model for {task.name}"
+        )
     if format == "html" and not has_marks(task):
         raise InputError(f"--format html is for marked text, which {task.name} does not have")
     inputs = (

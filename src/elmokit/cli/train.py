@@ -47,7 +47,7 @@ def train(
         int | None, typer.Option(help="Most passes over the examples.", show_default="the task's")
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Examples per step.", show_default="32")
+        int | None, typer.Option(help="Examples per step.", show_default="the task's")
     ] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Peak learning rate.", show_default="0.001")

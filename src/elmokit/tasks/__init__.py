@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from elmokit.elmo import Elmo
     from elmokit.tasks.classification import TextClassifier
+    from elmokit.tasks.coref import CoreferenceResolver
     from elmokit.tasks.ner import NerTagger
     from elmokit.tasks.nli import EntailmentClassifier
     from elmokit.tasks.pair_similarity import SimilarityScorer
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from elmokit.tasks.task import Task
 
 __all__ = [
+    "CoreferenceResolver",
     "EntailmentClassifier",
     "NerTagger",
     "PosTagger",

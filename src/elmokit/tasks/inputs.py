@@ -1,4 +1,4 @@
-"""What a file gives to predict: its lines, or the rows of a table, whose answers are ignored."""
+"""What a file gives to predict: its lines, its rows, or all of it; answers are ignored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Input(NamedTuple):
     """One text, or one row of a table."""
 
     given: dict[str, Any]
-    """The line as ``text``, or what was read from the row, for JSON."""
+    """The text as ``text``, or what was read from the row, for JSON."""
     example: Any
     """None for a blank line, for which there is nothing to predict."""
 
@@ -25,6 +25,8 @@ def read_inputs(
     task: Task[Any, Any], path: Path, columns: dict[str, str] | None = None
 ) -> Iterator[Input]:
     """Yield the inputs of a file: every line, blank ones too, or every row of a table.
+
+    For a task that reads whole files, a file that is no table is one input.
 
     Args:
         task: Decides which files are tables.
@@ -35,6 +37,9 @@ def read_inputs(
         *names, _ = (field.name for field in fields(task.example))  # the last is the answer
         for example in task.read(path, columns, labelled=False):
             yield Input({name: getattr(example, name) for name in names}, example)
+        return
+    if task.whole_files:
+        yield as_input(task, "\n".join(line for _, line in numbered_lines(path)))
         return
     for number, line in numbered_lines(path):
         try:

@@ -12,5 +12,6 @@ TASKS = {
     "relation": ("elmokit.tasks.relation", "RelationClassifier"),
     "similarity": ("elmokit.tasks.pair_similarity", "SimilarityScorer"),
     "srl": ("elmokit.tasks.srl", "RoleLabeller"),
+    "coref": ("elmokit.tasks.coref", "CoreferenceResolver"),
 }
 """Module and class of each task. sentiment is another name for classify."""

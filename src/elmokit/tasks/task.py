@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
@@ -34,8 +35,6 @@ Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 Self = TypeVar("Self", bound="Task[Any, Any]")
 
-_PREDICTED_AT_ONCE = 64  # examples
-
 
 class Task(ABC, Generic[Example, Prediction]):
     """A task model: the input layer, a head, and labels. A subclass says what its head computes.
@@ -53,6 +52,10 @@ class Task(ABC, Generic[Example, Prediction]):
     """Class of its examples; their last field is the answer."""
     defaults: ClassVar[TaskSettings[Any]]
     """Settings unless others are given."""
+    whole_files: ClassVar[bool] = False
+    """Whether a text file to predict for is one text, and not one per line."""
+    predicted_at_once: ClassVar[int] = 64
+    """Examples of a batch when nothing is learned."""
 
     def __init__(
         self,
@@ -99,7 +102,11 @@ class Task(ABC, Generic[Example, Prediction]):
 
     @abstractmethod
     def prepare(self, example: Example) -> Prepared:
-        """Split the texts of an example into words; all examples have equally many texts."""
+        """Split the texts of an example into words; each text is a row of the batch."""
+
+    def portion(self, item: Prepared, rng: random.Random) -> Prepared:
+        """Return what a training step learns from: the example, or a random part of a long one."""
+        return item
 
     def pieces(self, item: Prepared, learning: bool = False) -> list[Prepared]:
         """Return the parts of an example that the network reads one at a time: usually all of it.
@@ -240,11 +247,15 @@ class Task(ABC, Generic[Example, Prediction]):
         """Predict for one text or example, or for each of a list."""
         return self.predict([text])[0] if self._is_one(text) else self.predict(text)
 
-    def predict(
-        self, texts: Iterable[Any], batch_size: int = _PREDICTED_AT_ONCE
-    ) -> list[Prediction]:
-        """Predict for each of some texts, or examples."""
-        whole_number(batch_size, "batch_size", 1)
+    def predict(self, texts: Iterable[Any], batch_size: int | None = None) -> list[Prediction]:
+        """Predict for each of some texts, or examples.
+
+        Args:
+            texts: What to predict for.
+            batch_size: How many at once; None for the task's own number.
+        """
+        if batch_size is not None:
+            whole_number(batch_size, "batch_size", 1)
         given = each(texts, "texts", "a list of texts")
         prepared = [self.prepare(self.parse(text)) for text in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
@@ -266,7 +277,7 @@ class Task(ABC, Generic[Example, Prediction]):
         self,
         prepared: Sequence[Prepared],
         layers: FrozenLayers,
-        batch_size: int = _PREDICTED_AT_ONCE,
+        batch_size: int | None = None,
         tuned: ElmoEmbedding | None = None,
     ) -> list[Prediction]:
         """Return the predictions for examples, in their order."""
@@ -275,6 +286,7 @@ class Task(ABC, Generic[Example, Prediction]):
         pieces = [self.pieces(item) for item in prepared]
         items = [item for some in pieces for item in some]
         found: dict[int, Prediction] = {}
+        batch_size = batch_size or self.predicted_at_once
         for indices in by_length([item.length for item in items], batch_size):
             some = [items[i] for i in indices]
             examples = [item.example for item in some]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -168,10 +169,13 @@ class _Training:
                 parameter.requires_grad_(epoch >= group["from"])
         batcher = Batcher(task.input, self.layers, self.tuned, task.elmo.device)
         batches = shuffled(self.train, self.lengths, training.batch_size, training.seed, epoch)
+        rng = random.Random(f"{training.seed} {epoch} portions")
         total, n = 0.0, 0
-        batch = batcher.make(batches[0])
-        for number, some in enumerate(batches):
-            examples = [item.example for item in some]
+        portions = ([task.portion(item, rng) for item in whole] for whole in batches)
+        upcoming = next(portions)
+        batch = batcher.make(upcoming)
+        for number in range(len(batches)):
+            examples = [item.example for item in upcoming]
             step = epoch * len(batches) + number
             factor = rate_factor(training.schedule, step, training.epochs * len(batches))
             for group in self.optimizer.param_groups:
@@ -184,7 +188,8 @@ class _Training:
             clipped = torch.nn.utils.clip_grad_norm_(learning, training.clip_norm)
             self.optimizer.step()
             if number + 1 < len(batches):  # made before the loss is read, while a GPU computes it
-                batch = batcher.make(batches[number + 1])
+                upcoming = next(portions)
+                batch = batcher.make(upcoming)
             value, norm = torch.stack([loss.detach(), clipped]).tolist()
             if not (math.isfinite(value) and math.isfinite(norm)):
                 raise TrainingError(

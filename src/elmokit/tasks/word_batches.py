@@ -27,7 +27,7 @@ class Prepared(NamedTuple):
     texts: list[Sentences]
     """Each is a row of the batch."""
     places: tuple[Span, ...] = ()
-    """Marked words (start, end) of the first text, such as both entities of a relation."""
+    """Marked words (start, end): both entities of a relation, the sentences of a document."""
     detail: Any = None
     """What the task itself needs to know of the example, such as where its answers are."""
 

@@ -14,6 +14,7 @@ from elmokit.tasks.heads.entity_attention import EntityAttention
 from elmokit.tasks.heads.esim import ESIM
 from elmokit.tasks.heads.pair import SiameseHead
 from elmokit.tasks.heads.sentence_pooling import AttentionPooling, SentencePooling
+from elmokit.tasks.heads.span_ranking import SpanRanker
 
 __all__ = [
     "CRF",
@@ -29,6 +30,7 @@ __all__ = [
     "LockedDropout",
     "SentencePooling",
     "SiameseHead",
+    "SpanRanker",
     "allowed_transitions",
     "best_bio",
 ]

@@ -1,7 +1,9 @@
 """Readers of a user's own files: from a path to a list of examples."""
 
+from elmokit.tasks.readers.documents import read_document_examples
 from elmokit.tasks.readers.entailment_pairs import read_entailment_examples
 from elmokit.tasks.readers.examples import (
+    DocumentExample,
     EntailmentExample,
     Frame,
     GoldAnswer,
@@ -20,6 +22,7 @@ from elmokit.tasks.readers.sentence_pairs import read_pair_examples
 from elmokit.tasks.readers.tagged_words import read_tagged_examples
 
 __all__ = [
+    "DocumentExample",
     "EntailmentExample",
     "Frame",
     "GoldAnswer",
@@ -30,6 +33,7 @@ __all__ = [
     "TaggedExample",
     "TextExample",
     "parse_marked",
+    "read_document_examples",
     "read_entailment_examples",
     "read_pair_examples",
     "read_plain_texts",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from elmokit.arguments import instance, wrong
+from elmokit.arguments import each, instance, strings, wrong
 from elmokit.errors import InputError, shown
 from elmokit.tasks.measures.tag_schemes import OUTSIDE, read_spans, stray_tags
 from elmokit.text.tokenizers import Span
@@ -188,3 +188,47 @@ def _checked(frame: Frame, number: int, words: list[str]) -> Frame:
             f"{PREDICATE} to begin there, and nowhere else"
         )
     return Frame(place, tags)
+
+
+@dataclass(frozen=True)
+class DocumentExample:
+    """The sentences of a document, and which of its words mean the same person or thing."""
+
+    sentences: list[list[str]]
+    """The words of each sentence."""
+    name: str = ""
+    clusters: Sequence[Sequence[Span]] | None = None
+    """Each has the mentions (start, end) of one entity. Words are counted from 0 over the whole
+    document; ``end`` is the word after the last one. A cluster of one mention is a singleton."""
+
+    def __post_init__(self) -> None:
+        for words in each(self.sentences, "sentences", "a list of sentences"):
+            strings(words, "each sentence", "a list of words")
+        if self.clusters is None:
+            return
+        try:
+            clusters = [[(int(a), int(b)) for a, b in cluster] for cluster in self.clusters]
+        except (TypeError, ValueError):
+            raise wrong(
+                "clusters", "lists of mentions, each a pair (start, end)", self.clusters
+            ) from None
+        object.__setattr__(self, "clusters", clusters)
+        n_words = sum(map(len, self.sentences))
+        seen: set[Span] = set()
+        for cluster in clusters:
+            for start, end in cluster:
+                if not 0 <= start < end <= n_words:
+                    raise InputError(
+                        f"a mention has the words {start} to {end}; expected a start before the "
+                        f"end, both within the {n_words:,} words of the document"
+                    )
+                if (start, end) in seen:
+                    raise InputError(
+                        f"the mention {shown(self.text(start, end))}, words {start} to {end}, is "
+                        "in two clusters, or twice in one; expected it once"
+                    )
+                seen.add((start, end))
+
+    def text(self, start: int, end: int) -> str:
+        """Some words of the document, with spaces between them."""
+        return " ".join([word for sentence in self.sentences for word in sentence][start:end])
