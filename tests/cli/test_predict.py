@@ -35,7 +35,7 @@ def test_text_and_jsonl(cli, trained, tmp_path, task):
         elif task == "qa":
             passage = text.split("\t")[1]
             assert line == record["answer"] == passage[record["start"] : record["end"]]
-        elif task in ("classify", "relation"):
+        elif task in ("classify", "nli", "relation"):
             assert line == f"{record['label']} {record['probabilities'][record['label']]:.3f}"
             assert sum(record["probabilities"].values()) == pytest.approx(1)
         else:
@@ -80,6 +80,7 @@ def test_a_terminal_shows_colours(cli, trained, monkeypatch):
 BLANK = {
     "classify": {"text": "", "label": None, "probabilities": None},
     "ner": {"text": "", "words": [], "tags": [], "entities": []},
+    "nli": {"text": "", "label": None, "probabilities": None},
     "pos": {"text": "", "words": [], "tags": []},
     "qa": {"text": "", "answer": None, "start": None, "end": None, "probability": None},
     "relation": {"text": "", "label": None, "probabilities": None},

@@ -118,7 +118,7 @@ def test_evaluate_prints_tables(cli, trained):
 # Mistakes
 
 TRAINING = [
-    ("cooking", "task must be classify, sentiment, ner, pos, "),
+    ("cooking", "task must be classify, sentiment, ner, nli, "),
     ("classify --train no.tsv", "there is no file no.tsv"),
     ("classify --vectors no.txt", "there is no file no.txt"),
     ("classify --model no-such", "no-such"),
