@@ -62,6 +62,20 @@ DATA = {
                   _STS),
     "sick-r": Data("similarity", "sick2014/SICK_train.txt", "sick2014/SICK_trial.txt",
                    "sick2014/SICK_test_annotated.txt"),
+    "lingnli": Data("nli", "nli/lingnli.train.jsonl", "nli/lingnli.val.jsonl", "nli/snli.test.tsv",
+                    settings={"training": {"epochs": 6, "batch_size": 64}}),
+    "sick-e": Data("nli", "sick2014/SICK_train.txt", "sick2014/SICK_trial.txt",
+                   "sick2014/SICK_test_annotated.txt"),
+    "ocnli": Data("nli", "ocnli/train.10k.json", None, "ocnli/dev.json", model="zh"),
+    "srl": Data("srl", "propbank-ewt/conll/en_ewt-srl-train.conll",
+                "propbank-ewt/conll/en_ewt-srl-dev.conll",
+                "propbank-ewt/conll/en_ewt-srl-test.conll", paper="17.2%"),
+    "squad": Data("qa", "squad1.1/train-v1.1.rebuilt.json", None,
+                  "squad1.1/dev-v1.1.rebuilt.json",
+                  settings={"model": {"occurrences": "all"}}, paper="24.9%"),
+    "litbank": Data("coref", "litbank/train.conll", "litbank/dev.conll", "litbank/test.conll",
+                    paper="9.8%"),
 }  # fmt: skip
 """Data sets by name. The paths are those of the public archives, unpacked below one folder. The
-files of sentconv are in Windows-1252 and need ``iconv -f cp1252 -t utf-8`` first."""
+files of sentconv are in Windows-1252 and need ``iconv -f cp1252 -t utf-8`` first. LingNLI is trained
+on, and SNLI tested on. benchmarks/litbank.py writes the files of litbank."""
