@@ -77,5 +77,5 @@ DATA = {
                     paper="9.8%"),
 }  # fmt: skip
 """Data sets by name. The paths are those of the public archives, unpacked below one folder. The
-files of sentconv are in Windows-1252 and need ``iconv -f cp1252 -t utf-8`` first. LingNLI is trained
-on, and SNLI tested on. benchmarks/litbank.py writes the files of litbank."""
+files of sentconv are in Windows-1252 and need ``iconv -f cp1252 -t utf-8`` first. The models of
+lingnli are tested on SNLI. benchmarks/litbank.py writes the files of litbank."""
