@@ -49,7 +49,7 @@ def main() -> None:
     for path in sorted(arguments.folder.glob("*.conll")):
         name = path.stem.removesuffix("_brat")
         part = "dev" if name in DEV else "test" if name in TEST else "train"
-        texts[part].append(path.read_text(encoding="utf-8"))
+        texts[part].append(path.read_text(encoding="utf-8").rstrip("\n") + "\n")
     sizes = {part: len(some) for part, some in texts.items()}
     if sizes != {"train": 80, "dev": 10, "test": 10}:
         sys.exit(f"{arguments.folder} has {sizes} documents; expected 80, 10 and 10")

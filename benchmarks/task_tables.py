@@ -8,7 +8,6 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from cpu import processor, versions
 from task_sets import COLUMNS, DATA, TF_IDF
 
 Records = dict[int, dict[str, Any]]  # by seed
@@ -39,8 +38,11 @@ def records_of(folder: Path, name: str, column: str, share: int = 100) -> Record
 
 def report(folder: Path) -> list[str]:
     """Return the table of all records."""
+    machines = {
+        r["machine"] for n in DATA for c in NAMES for r in records_of(folder, n, c).values()
+    }
     lines = [
-        f"{versions()}, {processor()}, {datetime.date.today()}. Mean ± standard deviation of the "
+        f"{'; '.join(sorted(machines))}; {datetime.date.today()}. Mean ± standard deviation of the "
         "test score over seeds. Gains are over the same seeds, ± their standard error. Error "
         "reduction: by how much ELMo lowers 100 − score. Seconds: one training with ELMo.",
         "",

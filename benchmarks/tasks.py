@@ -30,6 +30,7 @@ import json
 import multiprocessing
 import os
 import random
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -38,7 +39,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from cpu import HERE, versions
+from cpu import HERE, processor, versions
 from task_sets import COLUMNS, DATA, TF_IDF
 from task_tables import draw_layers, draw_shares, record_path, report
 from tf_idf import tf_idf_accuracy, with_pairs
@@ -129,13 +130,16 @@ def _measured(
         return
     threads = max(1, (os.cpu_count() or 1) // jobs)
     context = multiprocessing.get_context("spawn")
+    failed = []
     with ProcessPoolExecutor(jobs, context, torch.set_num_threads, (threads,)) as pool:
         waiting = {pool.submit(measure, cell, places): cell for cell in cells}
         for done in as_completed(waiting):
             if error := done.exception():  # the others go on
-                print(f"{waiting[done]}: {error}", flush=True)
+                failed.append(f"{waiting[done]}: {error}")
             else:
                 yield waiting[done], done.result()
+    if failed:
+        sys.exit("\n".join(failed))
 
 
 def measure(cell: Cell, places: Places) -> dict[str, Any]:
@@ -143,21 +147,21 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
     data = DATA[cell.name]
     train, dev, test = parts(cell.name, places.data)
     train = train[: max(1, len(train) * cell.share // 100)]  # in random order: see parts
+    elmo = _elmo(data.model, places.device)
     started = time.monotonic()
     if cell.column == TF_IDF:
-        accuracy = _counted(_elmo(data.model, places.device), [train, dev, test])
+        accuracy = _counted(elmo, [train, dev, test])
         return {
             "measure": "accuracy",
             "test": accuracy,
             "seconds": time.monotonic() - started,
-            "machine": versions(),
+            "machine": f"{versions()}, {processor()}",
         }
     kind = task_class(data.task)
     changes = merge(merge(data.settings, COLUMNS[cell.column]), {"training": {"seed": cell.seed}})
     if data.model == "en":
         changes = merge(changes, {"input": {"vectors": str(places.glove)}})
     settings = kind.defaults.changed(changes)
-    elmo = _elmo(data.model, places.device)
     task = kind.train(train, dev, elmo=elmo, settings=settings)
     seconds = time.monotonic() - started
     scores = task.evaluate(test)
@@ -170,8 +174,13 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
         "mixes": task.about["mixes"],
         "seconds": seconds,
         "examples": len(train),
-        "machine": f"{versions()}, {elmo.device}",
+        "machine": f"{versions()}, {_device_name(elmo)}",
     }
+
+
+def _device_name(elmo: Elmo) -> str:
+    on_gpu = elmo.device.type == "cuda"
+    return torch.cuda.get_device_name(elmo.device) if on_gpu else processor()
 
 
 @cache
@@ -196,8 +205,18 @@ def parts(name: str, folder: Path) -> tuple[list[Any], list[Any], list[Any]]:
     random.Random(0).shuffle(train)
     if data.dev is not None:
         return train, read(data.dev), test
-    n = len(train) // 10
-    return train[n:], train[:n], test
+    contexts = list(dict.fromkeys(map(_context, train)))
+    chosen = set(contexts[: len(contexts) // 10])
+    dev = [example for example in train if _context(example) in chosen]
+    return [example for example in train if _context(example) not in chosen], dev, test
+
+
+def _context(example: Any) -> str:
+    """What examples may share, such as a passage: they are all for training, or all for dev."""
+    for name in ("passage", "premise", "text"):
+        if hasattr(example, name):
+            return str(getattr(example, name))
+    return repr(example)
 
 
 def _counted(elmo: Elmo, examples: Sequence[Sequence[Any]]) -> float:

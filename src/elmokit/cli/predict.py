@@ -56,7 +56,7 @@ def predict(
     from elmokit.io.atomic import new_file
     from elmokit.tasks import load
     from elmokit.tasks.inputs import as_input, read_inputs
-    from elmokit.tasks.task import has_marks
+    from elmokit.tasks.task import defines
 
     one_of(format, "format", FORMATS)
     if (file is None) == (text is None):
@@ -65,16 +65,16 @@ def predict(
     if columns and file is None:
         raise InputError("--column is for a file; leave it out with --text")
     task = load(model, device=device, tokenizer="whitespace" if tokenized else None)
-    if format == "conll" and not hasattr(task, "to_conll"):
+    if format == "conll" and not defines(task, "to_conll"):
         raise InputError(
-            f"--format conll is for taggers and coref, and {model} is a model for {task.name}"
+            f"--format conll is for ner, pos, srl and coref, and {model} is a model for {task.name}"
         )
-    if format == "html" and not has_marks(task):
+    if format == "html" and not defines(task, "marked"):
         raise InputError(f"--format html is for marked text, which {task.name} does not have")
     inputs = (
         iter([as_input(task, text or "")]) if file is None else read_inputs(task, file, columns)
     )
-    if out is None and format == "text" and is_terminal() and has_marks(task):
+    if out is None and format == "text" and is_terminal() and defines(task, "marked"):
         _print_colours(task, inputs)
         return
     lines = _predicted(task, inputs, format)
@@ -103,7 +103,7 @@ def _predicted(task: Task[Any, Any], inputs: Iterator[Input], format: str) -> It
         if format == "jsonl":
             yield json.dumps(item.given | task.record(prediction), ensure_ascii=False)
         elif prediction is not None:
-            yield task.to_conll(prediction) if format == "conll" else task.show(prediction)  # type: ignore[attr-defined]
+            yield task.to_conll(prediction) if format == "conll" else task.show(prediction)
         elif format == "text":  # CoNLL has no empty sentences
             yield ""
 
@@ -130,7 +130,9 @@ def _print_colours(task: Task[Any, Any], inputs: Iterator[Input]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for _, prediction in _pairs(task, inputs):
         for text in _marked(task, prediction):
-            line = Text(f"{text.title} " if text.title else "", style="bold")
+            line = Text()
+            if text.title:
+                line.append(f"{text.title} ", "bold")
             for piece, group in text.pieces():
                 line.append(piece, "" if group is None else f"bold {COLOURS[group % len(COLOURS)]}")
             console.print(line)

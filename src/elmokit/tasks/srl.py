@@ -166,12 +166,12 @@ class RoleLabeller(Task[RoleExample, Roles]):
     def is_table(cls, path: Path, columns: dict[str, str] | None = None) -> bool:
         """A CoNLL file is known by its suffix; a folder contains such files."""
         suffix = unpacked_suffix(path)
-        if suffix.endswith("conll") or suffix in (".tsv", ".props") or path.is_dir():
+        if suffix.endswith("conll") or suffix == ".tsv" or path.is_dir():
             return True
         if not columns and table_kind(path) == "csv":
             raise InputError(
                 f"{path} is not a file for {cls.name}; give one text per line (.txt), a CoNLL file "
-                "(.conll, .tsv, .props) or JSONL"
+                "(.conll, .tsv) or JSONL"
             )
         return super().is_table(path, columns)
 

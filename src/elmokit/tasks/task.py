@@ -158,6 +158,10 @@ class Task(ABC, Generic[Example, Prediction]):
         """Return a prediction as text with marked spans; empty for a task that has none."""
         return []
 
+    def to_conll(self, prediction: Prediction) -> str:
+        """Return a prediction in a format of CoNLL, for a task that has one."""
+        raise InputError(f"predictions of {self.name} have no CoNLL format")
+
     # What users call
 
     @classmethod
@@ -324,9 +328,9 @@ class Task(ABC, Generic[Example, Prediction]):
         return examples
 
 
-def has_marks(task: Task[Any, Any]) -> bool:
-    """Whether the predictions of a task are text with marked spans."""
-    return type(task).marked is not Task.marked
+def defines(task: Task[Any, Any], method: str) -> bool:
+    """Whether a task has an optional method: marked, to_conll."""
+    return getattr(type(task), method) is not getattr(Task, method)
 
 
 def _static_table(settings: TaskSettings[Any]) -> StaticTable | None:

@@ -18,4 +18,4 @@ def two_texts(given: Any) -> tuple[Words, Words]:
 
 def is_pair(given: Any) -> bool:
     """Whether an input is one pair: a tuple of two texts. A list has many pairs."""
-    return isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], tuple)
+    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str | list)
