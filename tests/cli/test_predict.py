@@ -221,7 +221,7 @@ USING = [
     ("predict classify no.txt", "there is no file no.txt"),
     ("predict classify .", "cannot read .: it is a folder; give a file"),
     ("predict classify --text a --format conll",
-     "--format conll is for taggers and coref, and classify is a model for classify"),
+     "--format conll is for ner, pos, srl and coref, and classify is a model for classify"),
     ("predict classify --text a --format html",
      "--format html is for marked text, which classify does not have"),
     ("predict classify --text a --format xml",

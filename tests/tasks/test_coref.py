@@ -96,6 +96,11 @@ def test_sentences_share_rows(coref):
     assert found.sentences == example.sentences
 
 
+def test_a_list_of_sentences_is_one_document(coref):
+    sentences = [["Ann", "left", "."], ["She", "slept", "."]]
+    assert coref(sentences) == coref([sentences])[0] == coref.predict([sentences])[0]
+
+
 def test_what_is_given(coref):
     text = "Ann met Bob . She slept .\n\nHe left"
     found = coref(text)

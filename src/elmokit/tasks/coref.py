@@ -209,8 +209,17 @@ class CoreferenceResolver(Task[DocumentExample, Resolved]):
             )
             return DocumentExample([words for words in split if words])
         wanted = "a string, or a list of sentences, each a list of words"
-        sentences = [strings(words, "a sentence", wanted) for words in each(given, "text", wanted)]
+        sentences = [
+            strings(words, "each sentence", "a list of words")
+            for words in each(given, "text", wanted)
+        ]
         return DocumentExample([words for words in sentences if words])
+
+    def _is_one(self, given: Any) -> bool:
+        """A list of sentences, each a list of words, is one document."""
+        first = given[0] if isinstance(given, list | tuple) and given else None
+        words = isinstance(first, list | tuple) and all(isinstance(word, str) for word in first)
+        return words or super()._is_one(given)
 
     def prepare(self, example: DocumentExample) -> Prepared:
         """Put the sentences into rows of similar length."""
