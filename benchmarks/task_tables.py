@@ -38,9 +38,8 @@ def records_of(folder: Path, name: str, column: str, share: int = 100) -> Record
 
 def report(folder: Path) -> list[str]:
     """Return the table of all records."""
-    machines = {
-        r["machine"] for n in DATA for c in NAMES for r in records_of(folder, n, c).values()
-    }
+    columns = [records_of(folder, name, column) for name in DATA for column in NAMES]
+    machines = {record["machine"] for found in columns for record in found.values()}
     lines = [
         f"{'; '.join(sorted(machines))}; {datetime.date.today()}. Mean ± standard deviation of the "
         "test score over seeds. Gains are over the same seeds, ± their standard error. Error "

@@ -107,9 +107,10 @@ def test_what_is_given(coref):
     assert found.sentences == [["Ann", "met", "Bob", "."], ["She", "slept", "."], ["He", "left"]]
     assert coref([text])[0] == coref.predict([found.sentences])[0] == found
     assert coref([DocumentExample(found.sentences, "x")])[0].name == "x"
-    for wrong in (["one", "sentence"], 5):
-        with pytest.raises(InputError, match="a string, or a list of sentences"):
-            coref.predict([wrong])
+    with pytest.raises(InputError, match="each sentence must be a list of words"):
+        coref.predict([["one", "sentence"]])
+    with pytest.raises(InputError, match="a string, or a list of sentences"):
+        coref.predict([5])
     with pytest.raises(InputError, match="text must be a document with words"):
         coref.predict([[]])
     no_clusters = [DocumentExample([["a"]], "", [])]
