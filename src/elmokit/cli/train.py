@@ -37,7 +37,11 @@ def train(
     elmo_at: Annotated[
         str | None,
         choice(
-            "input", "output", "both", help="Where ELMo enters the network.", show_default="input"
+            "input",
+            "output",
+            "both",
+            help="Where ELMo enters the network.",
+            show_default="the task's",
         ),
     ] = None,
     fine_tune: Annotated[
@@ -50,7 +54,7 @@ def train(
         int | None, typer.Option(help="Examples per step.", show_default="the task's")
     ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(help="Peak learning rate.", show_default="0.001")
+        float | None, typer.Option(help="Peak learning rate.", show_default="the task's")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="The same seed gives the same model.", show_default="0")
