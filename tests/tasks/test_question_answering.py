@@ -1,5 +1,7 @@
 """Question answering: answers inside their passages, windows, what is shown."""
 
+import pickle
+
 import pytest
 import torch
 
@@ -92,14 +94,17 @@ def test_training_uses_the_windows_with_an_answer(answerer):
     assert len(answerer.pieces(short)) == len(answerer.pieces(short, learning=True)) == 1
 
 
-def test_passages_are_split_once(answerer, monkeypatch):
-    split, split_passage = [], question_answering.split_passage
-    monkeypatch.setattr(
-        question_answering, "split_passage", lambda *a: split.append(1) or split_passage(*a)
-    )
+def test_passages_are_split_once(answerer):
+    before = question_answering.split_once.cache_info().misses
     for number in range(5):
         answerer.prepare(QuestionExample(f"Question {number}?", "A passage of its own."))
-    assert len(split) == 1
+    assert question_answering.split_once.cache_info().misses == before + 1
+
+
+def test_it_can_be_pickled(answerer):
+    again = pickle.loads(pickle.dumps(answerer))
+    question = ("Who slept?", "Ann slept.")
+    assert again(question) == answerer(question)
 
 
 def test_what_is_shown(answerer):
@@ -132,7 +137,7 @@ def test_the_probability_is_that_of_both_words(answerer):
 
 def test_mistakes_name_the_question(answerer, monkeypatch):
     none = Passage((("a",),), ((0, 1),))
-    monkeypatch.setattr(question_answering, "split_passage", lambda *_: none)
+    monkeypatch.setattr(question_answering, "split_once", lambda *_: none)
     with pytest.raises(InputError, match="question q7: the tokenizer finds no word in the answer"):
         answerer.prepare(QuestionExample("Who?", "a passage with b", "q7", ["b"]))
 

@@ -151,7 +151,7 @@ class EntailmentClassifier(LabelTask[EntailmentExample]):
             batch = Batcher(self.input, layers, None, self.elmo.device).make([prepared])
             x, after = self.input(batch)
             states = head.states(x, batch.mask, after)
-            (prediction,) = self.predict_prepared([prepared], layers)
+            (prediction,) = self.decode(head(x, batch.mask, after), [prepared.example])
         weights = attention(states[1:], states[:1], batch.mask[:1])[0].cpu().numpy()
         first, second = batch.words
         shares = weights[: len(second), : len(first)]

@@ -28,11 +28,14 @@ from elmokit.tasks.readers.questions import read_question_examples
 from elmokit.tasks.tagging import character_ids
 from elmokit.tasks.task import Task
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.text_pairs import is_pair, two_texts
 from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import WordBatch
 
 _BYTES = 256
 _PASSAGES = 64  # the questions about a passage usually follow one another
+
+split_once = lru_cache(_PASSAGES)(split_passage)
 
 
 @dataclass(frozen=True)
@@ -173,10 +176,6 @@ class QuestionAnswerer(Task[QuestionExample, Answer]):
         training=TaskTraining(epochs=5, batch_size=64, schedule="warmup", cache_gb=20),
     )
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._split = lru_cache(_PASSAGES)(self._split_passage)
-
     @classmethod
     def read(
         cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
@@ -193,18 +192,10 @@ class QuestionAnswerer(Task[QuestionExample, Answer]):
         """Return the example of a question and a passage: a pair, or a string with a tab."""
         if isinstance(given, QuestionExample):
             return given
-        pair = given.split("\t", 1) if isinstance(given, str) else given
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise InputError(
-                "expected a question and a passage: a pair, or a line with a tab between them"
-            )
-        question, passage = pair
-        return QuestionExample(question, passage)
+        return QuestionExample(*two_texts(given, "a question and a passage", tabs=True))
 
     def _is_one(self, given: Any) -> bool:
-        """A tuple of two strings is one question; a list has many."""
-        pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
-        return pair or super()._is_one(given)
+        return is_pair(given) or super()._is_one(given)
 
     def prepare(self, example: QuestionExample) -> Prepared:
         """Split the question and the passage into words, and find the answers among them."""
@@ -215,15 +206,12 @@ class QuestionAnswerer(Task[QuestionExample, Answer]):
                 raise InputError(
                     f"the tokenizer finds no word in the question {shown(example.question)}"
                 )
-            passage = self._split(example.passage)
+            passage = split_once(example.passage, self.elmo.tokenizer, model.window // PIECES)
             answers = answer_words(example, passage, model.occurrences == "all")
         except InputError as error:
             raise InputError(f"question {example.id}: {error}" if example.id else error) from None
         passage = replace(passage, answers=answers)
         return Prepared(example, [[tuple(words)], passage.sentences], detail=passage)
-
-    def _split_passage(self, text: str) -> Passage:
-        return split_passage(text, self.elmo.tokenizer, self.settings.model.window // PIECES)
 
     def pieces(self, item: Prepared, learning: bool = False) -> list[Prepared]:
         """Return the question with each window of its passage, or those that have an answer."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.tasks.readers.examples import Words
 
 
-def two_texts(given: Any) -> tuple[Words, Words]:
-    """Return both texts."""
-    pair = given.split("\t") if isinstance(given, str) else given
+def two_texts(given: Any, wanted: str = "two texts", tabs: bool = False) -> tuple[Any, Any]:
+    """Return both texts, which are not checked.
+
+    Args:
+        given: The user's input.
+        wanted: What to call the texts in an error message.
+        tabs: Whether the second text may contain tabs.
+    """
+    pair = given.split("\t", 1 if tabs else -1) if isinstance(given, str) else given
     if not isinstance(pair, list | tuple) or len(pair) != 2:
-        raise InputError("expected two texts: a pair, or a line with a tab between them")
+        raise InputError(f"expected {wanted}: a pair, or a line with a tab between them")
     return pair[0], pair[1]
 
 

@@ -51,6 +51,8 @@ def test_columns(file):
     assert found == DocumentExample([["Ann", "saw"], ["her"]], "", [[(0, 1), (2, 3)]])
     (two,) = read_document_examples(file("b.txt", "Ann (0)\nsaw -\n"))
     assert two == DocumentExample([["Ann", "saw"]], "", [[(0, 1)]])
+    (hash_sign,) = read_document_examples(file("c.txt", "# a\n#b\nAnn (0)\n# -\n# (0)\n"))
+    assert hash_sign == DocumentExample([["Ann", "#", "#"]], "", [[(0, 1), (2, 3)]])
 
 
 def test_jsonl_has_inclusive_ends(file, tmp_path):

@@ -27,6 +27,7 @@ COLUMNS = ("word", "cluster")
 _WORD_COLUMN = 4  # of CoNLL-2012
 _BEGIN = re.compile(r"#\s*begin document\s*(?:\((.*)\))?\s*(?:;\s*part\s*(\d+))?")
 _END = re.compile(r"#\s*end document")
+_CELL = re.compile(r"[-_]?|[()|\d]+")  # what the last column has
 _MARK = re.compile(r"(\()?([^()|]+)(\))?")
 _NOTHING = ("", "-", "_")
 
@@ -134,7 +135,10 @@ class _Conll:
 
     def _is_comment(self, line: str) -> bool:
         """A word may be # as well, but not in the first of several columns."""
-        return line.startswith("#") and len(line.split("\t" if self._tabs else None)) < 3
+        if not line.startswith("#"):
+            return False
+        cells = line.split("\t" if self._tabs else None)
+        return len(cells) < 2 or (len(cells) == 2 and not _CELL.fullmatch(cells[1].strip()))
 
     def _add(self, document: _Document, number: int, line: str) -> None:
         if self._tabs is None:
