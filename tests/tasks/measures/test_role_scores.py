@@ -60,3 +60,9 @@ def test_predicates():
 def test_as_many_of_both():
     with pytest.raises(InputError, match="expected as many in both"):
         scores(["B-V"], ["B-V", "B-V"])
+
+
+def test_a_word_with_two_frames_is_one_predicate():
+    frame = ["B-V", "O"]
+    scores = role_scores([frame, frame], [frame, frame], [[0, 0]], [[0]])
+    assert scores.others["predicate f1"] == 100

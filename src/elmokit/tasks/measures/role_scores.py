@@ -96,6 +96,8 @@ def role_scores(
 
 
 def _of_predicates(gold: Sequence[Collection[int]], found: Sequence[Collection[int]]) -> ClassScore:
+    """Words are counted once: a few of PropBank's have two frames, such as "x" in "x-rays"."""
     pairs = [(set(a), set(b)) for a, b in zip(gold, found, strict=True)]
     correct = sum(len(a & b) for a, b in pairs)
-    return ClassScore.from_counts(correct, sum(map(len, found)), sum(map(len, gold)))
+    n_gold, n_found = (sum(len(pair[k]) for pair in pairs) for k in (0, 1))
+    return ClassScore.from_counts(correct, n_found, n_gold)
