@@ -168,7 +168,8 @@ class RoleLabeller(Task[RoleExample, Roles]):
         suffix = unpacked_suffix(path)
         if suffix.endswith("conll") or suffix == ".tsv" or path.is_dir():
             return True
-        if not columns and table_kind(path) == "csv":
+        # .props of CoNLL-2005 have no words
+        if not columns and (table_kind(path) == "csv" or suffix == ".props"):
             raise InputError(
                 f"{path} is not a file for {cls.name}; give one text per line (.txt), a CoNLL file "
                 "(.conll, .tsv) or JSONL"
