@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.attentive import AttentiveClassifier
 from elmokit.tasks.heads.biattentive import BiattentiveClassifier
 from elmokit.tasks.labelling import LabelTask
@@ -17,7 +16,7 @@ from elmokit.tasks.measures.accuracy import label_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import TextExample
 from elmokit.tasks.readers.labelled_texts import read_text_examples
-from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import WordBatch
 
@@ -37,15 +36,11 @@ class ClassifierSettings:
     """A longer text is cut: its first and its last sentences stay."""
 
     def __post_init__(self) -> None:
-        check_types("model", self)
-        check_rules(
-            "model",
+        check_model(
+            self,
             [
-                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
-                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
                 (self.most_words >= 1, "most_words", "1 or more"),
             ],
-            self,
         )
 
 

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from elmokit.arguments import each, strings, wrong
 from elmokit.errors import InputError
-from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
 from elmokit.tasks.heads.span_ranking import (
     SpanRanker,
@@ -30,17 +29,16 @@ from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.documents import read_document_examples
 from elmokit.tasks.readers.examples import DocumentExample
 from elmokit.tasks.readers.records import table_kind, unpacked_suffix
-from elmokit.tasks.tagging import character_ids
 from elmokit.tasks.task import Task
-from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.word_batches import Prepared
+from elmokit.tasks.word_characters import BYTES, character_ids
 from elmokit.tasks.word_input import Sentences, WordBatch
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import Span
 
 _ROW = 100  # words; sentences share a row up to this length
 _LONGEST = 250  # words of a sentence; a longer one is cut
-_BYTES = 256
 _CLUSTER, _SINGLETON = "cluster", "singleton"
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
@@ -69,21 +67,15 @@ class CorefSettings:
     """Most sentences of a document in a training step, a random part of it."""
 
     def __post_init__(self) -> None:
-        check_types("model", self)
-        check_rules(
-            "model",
+        check_model(
+            self,
             [
-                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
-                (1 <= self.n_layers <= 100, "n_layers", "from 1 to 100"),
                 (1 <= self.span_dim <= 1 << 16, "span_dim", "1 or more"),
-                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
-                (0 <= self.character_filters <= 1 << 16, "character_filters", "0 or more"),
                 (1 <= self.max_width <= _LONGEST, "max_width", f"from 1 to {_LONGEST}"),
                 (0 < self.spans_per_word <= 10, "spans_per_word", "above 0, at most 10"),
                 (1 <= self.antecedents <= 1 << 16, "antecedents", "1 or more"),
                 (1 <= self.train_sentences <= 1 << 30, "train_sentences", "1 or more"),
             ],
-            self,
         )
 
 
@@ -109,7 +101,7 @@ class CorefHead(nn.Module):
     def __init__(self, input_dim: int, output_dim: int, settings: CorefSettings) -> None:
         super().__init__()
         filters, width = settings.character_filters, settings.hidden_dim
-        self.characters = CharCNN(_BYTES, filters=filters) if filters else None
+        self.characters = CharCNN(BYTES, filters=filters) if filters else None
         input_dim += filters
         self.encoder = BiLSTMEncoder(input_dim, width, settings.n_layers, settings.dropout)
         self.dropout = nn.Dropout(settings.dropout)

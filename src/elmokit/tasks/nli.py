@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from elmokit.errors import DataWarning, InputError
 from elmokit.io.lines import shown_path
-from elmokit.settings import check_rules, check_types
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.heads.esim import ESIM, attention
 from elmokit.tasks.labelling import LabelTask
@@ -22,7 +21,7 @@ from elmokit.tasks.measures.accuracy import label_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.entailment_pairs import read_entailment_examples
 from elmokit.tasks.readers.examples import EntailmentExample, Words
-from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.text_pairs import is_pair, two_texts
 from elmokit.tasks.word_attention import WordAttention
 from elmokit.tasks.word_batches import Batcher, Prepared
@@ -44,15 +43,11 @@ class EntailmentSettings:
     """A longer text is cut: its first and its last sentences stay."""
 
     def __post_init__(self) -> None:
-        check_types("model", self)
-        check_rules(
-            "model",
+        check_model(
+            self,
             [
-                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
-                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
                 (1 <= self.most_words <= 4096, "most_words", "from 1 to 4,096"),
             ],
-            self,
         )
 
 

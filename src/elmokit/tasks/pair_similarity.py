@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.errors import InputError
-from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.pair import SiameseHead
 from elmokit.tasks.heads.sentence_pooling import SentencePooling
@@ -21,7 +20,7 @@ from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import PairExample
 from elmokit.tasks.readers.sentence_pairs import read_pair_examples
 from elmokit.tasks.task import Task
-from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.text_pairs import is_pair, two_texts
 from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import WordBatch
@@ -40,15 +39,11 @@ class SimilaritySettings:
     """Dropout inside the network."""
 
     def __post_init__(self) -> None:
-        check_types("model", self)
-        check_rules(
-            "model",
-            [
-                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
-                (1 <= self.pair_dim <= 1 << 16, "pair_dim", "1 or more"),
-                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
-            ],
+        check_model(
             self,
+            [
+                (1 <= self.pair_dim <= 1 << 16, "pair_dim", "1 or more"),
+            ],
         )
 
 

@@ -16,7 +16,6 @@ from torch.nn import functional as F
 
 from elmokit.devices import to_device
 from elmokit.errors import InputError, shown
-from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.bidaf import SpanNetwork, Text, best_spans, span_loss
 from elmokit.tasks.heads.encoders import CharCNN
 from elmokit.tasks.marked_text import Mark, MarkedText
@@ -25,14 +24,13 @@ from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.passages import PIECES, Passage, answer_words, split_passage, windows
 from elmokit.tasks.readers.examples import QuestionExample
 from elmokit.tasks.readers.questions import read_question_examples
-from elmokit.tasks.tagging import character_ids
 from elmokit.tasks.task import Task
-from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.text_pairs import is_pair, two_texts
 from elmokit.tasks.word_batches import Prepared
+from elmokit.tasks.word_characters import BYTES, character_ids
 from elmokit.tasks.word_input import WordBatch
 
-_BYTES = 256
 _PASSAGES = 64  # the questions about a passage usually follow one another
 
 split_once = lru_cache(_PASSAGES)(split_passage)
@@ -57,13 +55,9 @@ class AnswererSettings:
     has these words. An answer without answer_start is right everywhere."""
 
     def __post_init__(self) -> None:
-        check_types("model", self)
-        check_rules(
-            "model",
+        check_model(
+            self,
             [
-                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
-                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
-                (0 <= self.character_filters <= 1 << 16, "character_filters", "0 or more"),
                 (1 <= self.longest_answer <= 1 << 16, "longest_answer", "1 or more"),
                 (
                     PIECES * self.longest_answer <= self.window <= 1 << 20,
@@ -71,7 +65,6 @@ class AnswererSettings:
                     f"at least {PIECES} times longest_answer",
                 ),
             ],
-            self,
         )
 
 
@@ -123,7 +116,7 @@ class AnswererHead(nn.Module):
     def __init__(self, input_dim: int, output_dim: int, settings: AnswererSettings) -> None:
         super().__init__()
         filters = settings.character_filters
-        self.characters = CharCNN(_BYTES, filters=filters, width=5) if filters else None
+        self.characters = CharCNN(BYTES, filters=filters, width=5) if filters else None
         self.spans = SpanNetwork(
             input_dim + filters, settings.hidden_dim, settings.dropout, output_dim
         )

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.io.lines import STANDARD_INPUT
-from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.entity_attention import EntityAttention
 from elmokit.tasks.labelling import LabelTask
@@ -23,7 +22,7 @@ from elmokit.tasks.readers.relations import (
     read_relation_examples,
     relation_words,
 )
-from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import WordBatch
 
@@ -38,15 +37,7 @@ class RelationSettings:
     """Dropout inside the network."""
 
     def __post_init__(self) -> None:
-        check_types("model", self)
-        check_rules(
-            "model",
-            [
-                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
-                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
-            ],
-            self,
-        )
+        check_model(self)
 
 
 class RelationHead(nn.Module):

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.errors import InputError
-from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.alternating import AlternatingLSTM
 from elmokit.tasks.heads.bio_viterbi import FORBIDDEN, best_bio
 from elmokit.tasks.heads.encoders import LockedDropout
@@ -25,7 +24,7 @@ from elmokit.tasks.readers.examples import PREDICATE, Frame, RoleExample
 from elmokit.tasks.readers.records import table_kind, unpacked_suffix
 from elmokit.tasks.readers.role_frames import read_role_examples
 from elmokit.tasks.task import Task
-from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining
+from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import WordBatch
 from elmokit.text.tokenizers import tokenize_one
@@ -48,16 +47,7 @@ class RoleSettings:
     """Dropout between its LSTMs."""
 
     def __post_init__(self) -> None:
-        check_types("model", self)
-        check_rules(
-            "model",
-            [
-                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
-                (1 <= self.n_layers <= 100, "n_layers", "from 1 to 100"),
-                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
-            ],
-            self,
-        )
+        check_model(self)
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.errors import InputError
-from elmokit.settings import check_rules, check_types
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
 from elmokit.tasks.readers.examples import TaggedExample
 from elmokit.tasks.readers.records import table_kind, unpacked_suffix
 from elmokit.tasks.task import Task
+from elmokit.tasks.task_settings import check_model
 from elmokit.tasks.word_batches import Prepared
+from elmokit.tasks.word_characters import BYTES, character_ids
 from elmokit.tasks.word_input import WordBatch
 from elmokit.text.tokenizers import tokenize_one
 
-_BYTES, _PADDING = 256, 0
 _CONLL = (".conll", ".conllu", ".tsv", ".iob", ".iob2", ".bio", ".bioes", ".bilou", ".bmes")
 
 
@@ -41,17 +40,7 @@ class TaggerSettings:
     """Filters of its own character CNN; 0 for none."""
 
     def __post_init__(self) -> None:
-        check_types("model", self)
-        check_rules(
-            "model",
-            [
-                (1 <= self.hidden_dim <= 1 << 16, "hidden_dim", "1 or more"),
-                (1 <= self.n_layers <= 100, "n_layers", "from 1 to 100"),
-                (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
-                (0 <= self.character_filters <= 1 << 16, "character_filters", "0 or more"),
-            ],
-            self,
-        )
+        check_model(self)
 
 
 @dataclass(frozen=True)
@@ -83,7 +72,7 @@ class TaggerHead(nn.Module):
     ) -> None:
         super().__init__()
         filters = settings.character_filters
-        self.characters = CharCNN(_BYTES, filters=filters) if filters else None
+        self.characters = CharCNN(BYTES, filters=filters) if filters else None
         self.encoder = BiLSTMEncoder(
             input_dim + filters, settings.hidden_dim, settings.n_layers, settings.dropout
         )
@@ -192,17 +181,3 @@ class Tagger(Task[TaggedExample, Tagged]):
             tags = example.tags or []
             row[: len(tags)] = torch.tensor([number.get(tag, -1) for tag in tags])
         return gold.to(mask.device)
-
-
-def character_ids(words: Sequence[Sequence[str]], longest: int, most: int = 30) -> Tensor:
-    """Return the bytes (B, T, C) of words, shifted by one; 0 is padding."""
-    encoded = [word.encode("utf-8", "replace")[:most] for row in words for word in row]
-    lengths = np.array([len(data) for data in encoded], np.int64)
-    columns = max(1, int(lengths.max(initial=0)))
-    # a mask selects its places row by row, the order in which words and bytes are joined
-    of_words = np.zeros((len(encoded), columns), np.int64)
-    joined = np.frombuffer(b"".join(encoded), np.uint8)
-    of_words[np.arange(columns) < lengths[:, None]] = joined.astype(np.int64) + 1
-    ids = np.full((len(words), longest, columns), _PADDING, np.int64)
-    ids[np.arange(longest) < np.array([len(row) for row in words])[:, None]] = of_words
-    return torch.from_numpy(ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
@@ -15,6 +16,31 @@ _LAYERS = re.compile(r"none|mix|average|top|\d{1,3}")
 
 Model = TypeVar("Model")
 """Settings of a task's own network."""
+
+
+_SHARED: dict[str, tuple[Callable[[float], bool], str]] = {
+    "hidden_dim": (lambda value: 1 <= value <= 1 << 16, "1 or more"),
+    "n_layers": (lambda value: 1 <= value <= 100, "from 1 to 100"),
+    "dropout": (lambda value: 0 <= value < 1, "from 0 to below 1"),
+    "character_filters": (lambda value: 0 <= value <= 1 << 16, "0 or more"),
+}
+
+
+def check_model(settings: Any, rules: Sequence[tuple[bool, str, str]] = ()) -> None:
+    """Check the settings of a task's network.
+
+    Args:
+        settings: A dataclass. Fields that many networks have are checked here.
+        rules: Rules for its other fields, as for :func:`~elmokit.settings.check_rules`.
+    """
+    check_types("model", settings)
+    own = {field.name for field in dataclasses.fields(settings)}
+    known = [
+        (holds(getattr(settings, name)), name, wanted)
+        for name, (holds, wanted) in _SHARED.items()
+        if name in own
+    ]
+    check_rules("model", [*known, *rules], settings)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elmokit.arguments import described, file_path, wrong
+from elmokit.arguments import described, file_path
 from elmokit.errors import InputError, shortened, shown
-from elmokit.io.conll import column_number
 from elmokit.io.lines import find_files
+from elmokit.tasks.readers.chosen_columns import numbered_columns
 from elmokit.tasks.readers.examples import DocumentExample
 from elmokit.tasks.readers.records import Source, json_records
 from elmokit.text.tokenizers import Span
@@ -45,7 +45,7 @@ def read_document_examples(
         labelled: Whether to read the clusters.
     """
     path = file_path(path, "path")
-    places = _checked(columns)
+    places = numbered_columns(columns, COLUMNS, {"word": "4", "cluster": "12"})
     found: list[DocumentExample] = []
     for file in find_files([path]):
         source = Source(file)
@@ -72,19 +72,6 @@ def merged(clusters: Iterable[Iterable[Span]]) -> list[list[Span]]:
                 others.append(other)
         found = [*others, whole]
     return sorted(sorted(cluster) for cluster in found if cluster)
-
-
-def _checked(columns: Any) -> dict[str, int]:
-    if columns is None:
-        return {}
-    if not isinstance(columns, Mapping):
-        raise wrong("columns", 'a dictionary, such as {"word": "4", "cluster": "12"}', columns)
-    for name in columns:
-        if name not in COLUMNS:
-            raise InputError(
-                f"columns= contains {shown(name)}; expected only the names word and cluster"
-            )
-    return {name: column_number(str(place).strip()) for name, place in columns.items()}
 
 
 # CoNLL-2012

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmokit.arguments import described, wrong
+from elmokit.arguments import described
 from elmokit.errors import InputError, shown
-from elmokit.io.conll import column_number, numbered_blocks
+from elmokit.io.conll import numbered_blocks
 from elmokit.io.lines import find_files, shown_path
 from elmokit.tasks.measures.tag_schemes import OUTSIDE
+from elmokit.tasks.readers.chosen_columns import numbered_columns
 from elmokit.tasks.readers.examples import PREDICATE, Frame, RoleExample
 from elmokit.tasks.readers.records import Source, json_records, table_kind
 
@@ -39,7 +40,8 @@ def read_role_examples(
         labelled: Whether roles are needed. Without, those in the file are ignored, but predicates
             that it marks are kept.
     """
-    given = _checked_columns(columns)
+    chosen = numbered_columns(columns, ("word", "predicate"), {"word": "1", "predicate": "2"})
+    given = {name: number - 1 for name, number in chosen.items()}
     found: list[RoleExample] = []
     if not Path(path).is_dir() and table_kind(Path(path)) == "jsonl":
         if given:
@@ -53,19 +55,6 @@ def read_role_examples(
             f"no sentences found in {shown_path(path)}; expected one word per line, or JSONL"
         )
     return found
-
-
-def _checked_columns(columns: Any) -> dict[str, int]:
-    if columns is None:
-        return {}
-    if not isinstance(columns, Mapping):
-        raise wrong("columns", 'a dictionary, such as {"word": "1", "predicate": "2"}', columns)
-    for name in columns:
-        if name not in ("word", "predicate"):
-            raise InputError(
-                f"columns= contains {shown(name)}; expected only the names word and predicate"
-            )
-    return {name: column_number(str(place).strip()) - 1 for name, place in columns.items()}
 
 
 # CoNLL

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from elmokit.arguments import described, wrong
+from elmokit.arguments import described
 from elmokit.errors import InputError, shortened, shown
+from elmokit.tasks.readers.chosen_columns import checked_columns, named
 from elmokit.tasks.readers.examples import Words
 from elmokit.tasks.readers.records import Source, json_records, table_records
 
@@ -154,39 +155,18 @@ def read_rows(
             1. Names mean that the first line is a header.
         labelled: Whether the column of the answer is needed.
     """
-    given = _checked(columns, wanted)
+    given = checked_columns(columns, wanted.names, {"label": "1", "text": "3"})
     if source.kind == "jsonl":
         rows = list(_json_rows(source, wanted, given, labelled))
     else:
         rows = _table_rows(source, wanted, given, labelled)
     if not rows:
-        raise source.nothing(f"rows with the columns {_named(_names(wanted, labelled))}")
+        raise source.nothing(f"rows with the columns {named(_names(wanted, labelled))}")
     return rows
-
-
-def _checked(columns: Any, wanted: Wanted) -> dict[str, str]:
-    names = wanted.names
-    if columns is None:
-        return {}
-    if not isinstance(columns, Mapping):
-        raise wrong("columns", 'a dictionary, such as {"label": "1", "text": "3"}', columns)
-    for name, place in columns.items():
-        if name not in names:
-            raise InputError(
-                f"columns= contains {shown(name)}; expected only the names {_named(names)}"
-            )
-        if not isinstance(place, str | int) or isinstance(place, bool) or not str(place).strip():
-            raise wrong(f'columns["{name}"]', "a name, or a number from 1", place)
-    return {name: str(place).strip() for name, place in columns.items()}
 
 
 def _names(wanted: Wanted, labelled: bool) -> tuple[str, ...]:
     return (*wanted.inputs, wanted.answer) if labelled else wanted.inputs
-
-
-def _named(names: Sequence[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 # TSV and CSV
@@ -253,7 +233,7 @@ def _find_columns(
         if header:
             raise source.error(
                 line,
-                f"has no column {_named(missing)}; its columns are {_quoted(cells)}; choose one "
+                f"has no column {named(missing)}; its columns are {_quoted(cells)}; choose one "
                 f'with columns={{"{missing[0]}": "NAME"}}',
             )
         names = _names(wanted, labelled)
@@ -261,7 +241,7 @@ def _find_columns(
         raise source.error(
             line,
             f"has {_counted(len(cells))} without names; add a first line with the names "
-            f"{_named(names)}, or choose columns by number with columns={example}",
+            f"{named(names)}, or choose columns by number with columns={example}",
         )
     return header, places
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from elmokit.arguments import file_path, wrong
-from elmokit.errors import InputError, shown
+from elmokit.arguments import file_path
+from elmokit.errors import InputError
 from elmokit.io.conll import CONLLU, Columns, column_number, read_conll_file
 from elmokit.io.lines import find_files, shown_path
+from elmokit.tasks.readers.chosen_columns import checked_columns
 from elmokit.tasks.readers.examples import TaggedExample
 
 _ENTITY_TAG = re.compile(r"(?:O|[BIMELSU]-.+)$")  # IOB, BIOES, BILOU and BMES
@@ -38,7 +38,9 @@ def read_tagged_examples(
         upos: Whether the tags of CoNLL-U are those of its column upos.
     """
     path = file_path(path, "path")
-    word, tag = _checked(columns)
+    chosen = checked_columns(columns, ("word", "tag"), {"word": "1", "tag": "4"})
+    places = {name: column_number(place) for name, place in chosen.items()}  # checks both
+    word, tag = places.get("word"), chosen.get("tag")
     column = partial(_choose, shown_path(path), labelled, upos) if tag is None else tag
     examples = []
     for file in find_files([path]):
@@ -51,24 +53,6 @@ def read_tagged_examples(
             f"no sentences found in {shown_path(path)}; expected one word per line, with its tag"
         )
     return examples
-
-
-def _checked(columns: Any) -> tuple[int | None, str | None]:
-    """The column of the words and that of the tags."""
-    if columns is None:
-        return None, None
-    if not isinstance(columns, Mapping):
-        raise wrong("columns", 'a dictionary, such as {"word": "1", "tag": "4"}', columns)
-    for name in columns:
-        if name not in ("word", "tag"):
-            raise InputError(
-                f"columns= contains {shown(name)}; expected only the names word and tag"
-            )
-    places = {name: str(place).strip() for name, place in columns.items()}
-    word = column_number(places["word"]) if "word" in places else None
-    if "tag" in places:
-        column_number(places["tag"])  # an error before any file is read
-    return word, places.get("tag")
 
 
 def _choose(name: str, labelled: bool, upos: bool, columns: Columns) -> int | None:

@@ -1,8 +1,8 @@
-"""The bytes of words, as the character CNN of taggers reads them."""
+"""The bytes of words, as the character CNN of a task reads them."""
 
 import pytest
 
-from elmokit.tasks.tagging import character_ids
+from elmokit.tasks.word_characters import character_ids
 
 
 @pytest.mark.parametrize(
