@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
 from elmokit import Elmo
 from elmokit.tasks.frozen_layers import FrozenLayers
@@ -48,6 +49,18 @@ def test_kept_on_a_gpu(tiny, monkeypatch, room):
                 np.concatenate(expected).astype(np.float32),
                 atol=2e-3,
             )
+
+
+def test_gpu_memory_taken_by_another_process(tiny, monkeypatch):
+    def taken(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("elmokit.tasks.frozen_layers._gpu_room", lambda device: 1 << 30)
+    said = []
+    with FrozenLayers(tiny, [0, 2], 1 << 30) as frozen, monkeypatch.context() as patch:
+        patch.setattr("elmokit.tasks.frozen_layers.torch.empty", taken)
+        frozen.keep([["a", "dog"]], said.append)
+    assert "on disk" in said[0]
 
 
 def test_each_distinct_sentence_once(tiny, monkeypatch):

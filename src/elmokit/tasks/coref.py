@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.arguments import each, strings, wrong
+from elmokit.devices import to_device
 from elmokit.errors import InputError
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
 from elmokit.tasks.heads.span_ranking import (
@@ -121,6 +122,7 @@ class CorefHead(nn.Module):
         mask: Tensor,
         after: Tensor | None,
         characters: Tensor | None,
+        slots: Tensor,
         documents: Sequence[Sequence[Span]],
     ) -> list[SpanScores]:
         """Scores of each document.
@@ -130,6 +132,7 @@ class CorefHead(nn.Module):
             mask: True (B, T) at words.
             after: What joins the LSTM's output (B, T, D), or None.
             characters: Characters (B, T, C), or None.
+            slots: Where the words are (N,), as numbers row · T + column.
             documents: Words (start, end) of the sentences of each document.
         """
         if self.characters is not None and characters is not None:
@@ -138,7 +141,9 @@ class CorefHead(nn.Module):
         if after is not None:
             states = torch.cat([states, after], -1)
         lengths = [sentences[-1][1] for sentences in documents]
-        parts = (torch.split(states[mask], lengths), torch.split(x[mask], lengths), documents)
+        # by their numbers: a mask would make the CPU wait for the GPU
+        states, x = (rows.flatten(0, 1).index_select(0, slots) for rows in (states, x))
+        parts = (torch.split(states, lengths), torch.split(x, lengths), documents)
         return [self.ranker(*document) for document in zip(*parts, strict=True)]
 
 
@@ -248,8 +253,10 @@ class CoreferenceResolver(Task[DocumentExample, Resolved]):
         x, after = self.input(batch)
         characters = None
         if self.settings.model.character_filters:
-            characters = character_ids(batch.words, batch.mask.shape[1]).to(x.device)
-        found: list[SpanScores] = self.head(x, batch.mask, after, characters, batch.places)
+            characters = to_device(character_ids(batch.words, batch.mask.shape[1]), x.device)
+        found: list[SpanScores] = self.head(
+            x, batch.mask, after, characters, batch.slots, batch.places
+        )
         return found
 
     def loss(self, output: list[SpanScores], examples: Sequence[DocumentExample]) -> Tensor:
@@ -259,7 +266,7 @@ class CoreferenceResolver(Task[DocumentExample, Resolved]):
             clusters = example.clusters or ()
             number = {span: k for k, spans in enumerate(clusters) for span in spans}
             own = torch.tensor([number.get(span, -1) for span in found.spans])
-            loss = ranking_loss(found, own.to(found.scores.device))
+            loss = ranking_loss(found, to_device(own, found.scores.device))
             if _SINGLETON in self.labels:  # otherwise, some mentions are not in the data
                 loss = loss + mention_loss(found, list(number))
             losses.append(loss / len(found.spans))

@@ -77,17 +77,16 @@ class FrozenLayers:
         """
         distinct = list(dict.fromkeys(tuple(s) for s in sentences if len(s)))
         n_tokens = sum(map(len, distinct))
-        device = self.elmo.device
-        on_gpu = n_tokens * self.bytes_per_token < _gpu_room(device)
-        fits, tokens = (distinct, n_tokens) if on_gpu else ([], 0)
-        for sentence in () if on_gpu else distinct:
+        on_gpu = self._rows_on_gpu(n_tokens)
+        fits, tokens = (distinct, n_tokens) if on_gpu is not None else ([], 0)
+        for sentence in () if on_gpu is not None else distinct:
             if (tokens + len(sentence)) * self.bytes_per_token > self._limit:
                 break
             fits.append(sentence)
             tokens += len(sentence)
         if say is not None:
             size, rest = shown_bytes(tokens * self.bytes_per_token), n_tokens - tokens
-            where = "of the GPU's memory" if on_gpu else "on disk"
+            where = "of the GPU's memory" if on_gpu is not None else "on disk"
             more = f"; {rest:,} more are computed in every epoch (training.cache_gb)"
             say(
                 f"ELMo's layers of {tokens:,} tokens take {size} {where} during training"
@@ -95,13 +94,11 @@ class FrozenLayers:
             )
         if not fits:
             return
-        shape = (tokens, len(self.layers), self.elmo.dim)
-        if on_gpu:
-            kept = torch.empty(shape, dtype=torch.float16, device=device)
+        if on_gpu is not None:
             for start, arrays in self._blocks(fits, tokens):
                 block = torch.from_numpy(np.concatenate(arrays))
-                kept[start : start + len(block)] = to_device(block, device)
-            self._kept = kept
+                on_gpu[start : start + len(block)] = to_device(block, on_gpu.device)
+            self._kept = on_gpu
             return
         self._temporary = TemporaryDirectory(prefix="elmokit-", dir=self._folder)
         path = Path(self._temporary.name) / "layers.bin"
@@ -109,7 +106,7 @@ class FrozenLayers:
         with clear_errors(path), path.open("wb") as file:
             for _, arrays in self._blocks(fits, tokens):
                 file.writelines(np.ascontiguousarray(array).data for array in arrays)
-        self._kept = np.memmap(path, np.float16, "r", shape=shape)
+        self._kept = np.memmap(path, np.float16, "r", shape=self._shape(tokens))
 
     def joined(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Return the layers (N, K, D) of all N words of sentences in float16.
@@ -123,7 +120,7 @@ class FrozenLayers:
                 index = torch.from_numpy(np.concatenate([_NO_ROWS, *rows]))
                 return self._kept[to_device(index, self._kept.device)]
         arrays = self.of(sentences)
-        shape = (sum(map(len, arrays)), len(self.layers), self.elmo.dim)
+        shape = self._shape(sum(map(len, arrays)))
         # memory that a GPU copies from by itself
         pinned = self.elmo.device.type == "cuda"
         found = torch.empty(shape, dtype=torch.float16, pin_memory=pinned)
@@ -159,7 +156,20 @@ class FrozenLayers:
                     first, arrays = done, []
 
     def _nothing(self) -> Array:
-        return np.zeros((0, len(self.layers), self.elmo.dim), np.float16)
+        return np.zeros(self._shape(0), np.float16)
+
+    def _shape(self, tokens: int) -> tuple[int, int, int]:
+        return tokens, len(self.layers), self.elmo.dim
+
+    def _rows_on_gpu(self, tokens: int) -> Tensor | None:
+        """Memory of the GPU for layers (tokens, K, D); None on a CPU, or if they do not fit."""
+        device = self.elmo.device
+        if tokens * self.bytes_per_token >= _gpu_room(device):
+            return None
+        try:
+            return torch.empty(self._shape(tokens), dtype=torch.float16, device=device)
+        except torch.OutOfMemoryError:  # another process has taken the memory in the meantime
+            return None
 
     def _computed(self, sentences: Sequence[Sentence]) -> Iterator[Array]:
         """Arrays (K, T, D)."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from elmokit.devices import to_device
 from elmokit.errors import InputError
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.task import Task
@@ -51,7 +52,7 @@ class LabelTask(Task[Example, Label]):
         """Cross entropy of scores (B, labels)."""
         number = {label: i for i, label in enumerate(self.labels)}
         gold = [number[label] for label in _labels(examples)]
-        return F.cross_entropy(output, torch.tensor(gold, device=output.device))
+        return F.cross_entropy(output, to_device(torch.tensor(gold), output.device))
 
     def decode(self, output: Tensor, examples: Sequence[Example]) -> list[Label]:
         """Return the label with the highest of the scores (B, labels), with all probabilities."""

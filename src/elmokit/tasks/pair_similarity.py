@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from elmokit.devices import to_device
 from elmokit.errors import InputError
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.pair import SiameseHead
@@ -145,7 +146,7 @@ class SimilarityScorer(Task[PairExample, float]):
 
     def loss(self, output: Tensor, examples: Sequence[PairExample]) -> Tensor:
         """Mean divergence from the gold similarities."""
-        gold = torch.tensor([float(e.score or 0) for e in examples], device=output.device)
+        gold = to_device(torch.tensor([float(e.score or 0) for e in examples]), output.device)
         return self._compare.loss(output, gold).mean()
 
     def decode(self, output: Tensor, examples: Sequence[PairExample]) -> list[float]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from elmokit.devices import to_device
 from elmokit.io.lines import STANDARD_INPUT
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.entity_attention import EntityAttention
@@ -115,13 +116,13 @@ class RelationClassifier(LabelTask[RelationExample]):
 
     def forward(self, batch: WordBatch) -> Tensor:
         """Scores (B, labels)."""
-        first, second = torch.zeros((2, *batch.mask.shape), dtype=torch.bool)
-        for row, ((a, b), (c, d)) in enumerate(batch.places):
-            first[row, a:b] = True
-            second[row, c:d] = True
+        entities = torch.zeros((2, *batch.mask.shape), dtype=torch.bool)
+        for row, spans in enumerate(batch.places):
+            for entity, (start, end) in zip(entities, spans, strict=True):
+                entity[row, start:end] = True
         x, after = self.input(batch)
-        places = (first.to(x.device), second.to(x.device))
-        scores: Tensor = self.head(x, batch.mask, after, *places)
+        first, second = to_device(entities, x.device)
+        scores: Tensor = self.head(x, batch.mask, after, first, second)
         return scores
 
     def _label_scores(self, gold: list[str], predicted: list[str]) -> Scores:

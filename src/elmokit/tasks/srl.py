@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.devices import to_device
 from elmokit.errors import InputError
 from elmokit.tasks.heads.alternating import AlternatingLSTM
 from elmokit.tasks.heads.bio_viterbi import FORBIDDEN, best_bio
@@ -199,7 +200,7 @@ class RoleLabeller(Task[RoleExample, Roles]):
         frames = [(row, frame) for row, e in enumerate(examples) for frame in e.frames or []]
         shape, device = output.mask.shape, output.mask.device
         places = np.array([(row, frame.predicate) for row, frame in frames], np.int64)
-        rows, words = torch.from_numpy(places.reshape(-1, 2).T.copy()).to(device)
+        rows, words = to_device(torch.from_numpy(places.reshape(-1, 2).T.copy()), device)
         is_predicate = torch.zeros(shape, device=device)
         is_predicate[rows, words] = 1
         losses = F.binary_cross_entropy_with_logits(
@@ -209,7 +210,7 @@ class RoleLabeller(Task[RoleExample, Roles]):
         if not frames:
             return loss
         scores = self._head.roles(output, rows, words)
-        gold = self._gold([frame.tags or [] for _, frame in frames], shape[1]).to(device)
+        gold = to_device(self._gold([frame.tags or [] for _, frame in frames], shape[1]), device)
         return loss + F.cross_entropy(scores.flatten(0, 1), gold.flatten(), ignore_index=_PADDING)
 
     def decode(self, output: SentenceStates, examples: Sequence[RoleExample]) -> list[Roles]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.devices import to_device
 from elmokit.errors import InputError
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
@@ -132,7 +133,7 @@ class Tagger(Task[TaggedExample, Tagged]):
         x, after = self.input(batch)
         characters = None
         if self.settings.model.character_filters:
-            characters = character_ids(batch.words, batch.mask.shape[1]).to(x.device)
+            characters = to_device(character_ids(batch.words, batch.mask.shape[1]), x.device)
         return self.head(x, batch.mask, after, characters), batch.mask
 
     def loss(self, output: tuple[Tensor, Tensor], examples: Sequence[TaggedExample]) -> Tensor:
@@ -143,7 +144,7 @@ class Tagger(Task[TaggedExample, Tagged]):
         if crf is not None:
             losses: Tensor = crf(scores, gold.clamp(min=0), mask)
             return losses.mean()
-        return F.cross_entropy(scores[mask], gold[mask], ignore_index=-1)
+        return F.cross_entropy(scores.flatten(0, 1), gold.flatten(), ignore_index=-1)
 
     def decode(
         self, output: tuple[Tensor, Tensor], examples: Sequence[TaggedExample]
@@ -180,4 +181,4 @@ class Tagger(Task[TaggedExample, Tagged]):
         for row, example in zip(gold, examples, strict=True):
             tags = example.tags or []
             row[: len(tags)] = torch.tensor([number.get(tag, -1) for tag in tags])
-        return gold.to(mask.device)
+        return to_device(gold, mask.device)

@@ -127,7 +127,7 @@ class WordInput(nn.Module):
         if self.static is not None and batch.static is not None:
             parts.append(self.dropout(self.static(batch.static)))
         if self.settings.vectors == "token" and batch.layers is not None:
-            parts.append(self.dropout(batch.padded(batch.layers[self.layers.index(0)])))
+            parts.append(batch.padded(self.dropout(batch.layers[self.layers.index(0)])))
         mixed = {place: self._mix(place, batch) for place in self.mixes}
         if "input" in mixed:
             parts.append(mixed["input"])
@@ -153,7 +153,7 @@ class WordInput(nn.Module):
         layers = batch.layers if every else batch.layers[self._chosen]  # the latter is a copy
         if self.settings.layer_norm:
             layers = F.layer_norm(layers, layers.shape[-1:])
-        return self.dropout(batch.padded(self.mixes[place](layers)))
+        return batch.padded(self.dropout(self.mixes[place](layers)))
 
 
 def chosen_layers(layers: str, n_layers: int) -> list[int]:

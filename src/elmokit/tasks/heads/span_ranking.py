@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.devices import to_device
 from elmokit.tasks.heads.encoders import LockedDropout
 from elmokit.text.tokenizers import Span
 
@@ -115,13 +116,14 @@ class SpanRanker(nn.Module):
         starts, ends = torch.tensor(sentences).T - offset
         left = ends.repeat_interleave(ends - starts) - torch.arange(len(states))
         real = torch.arange(self.max_width) < left[:, None]  # (T, W), within a sentence
-        scores = scores.masked_fill(~real.to(scores.device), -torch.inf)
+        scores = scores.masked_fill(~to_device(real, scores.device), -torch.inf)
         n = max(_FEWEST, int(self.spans_per_word * len(states)))
         # the one transfer from the device: which spans to keep is decided one by one
         order = scores.detach().flatten().argsort(descending=True, stable=True)
         ranked = order[: int(real.sum())].tolist()
         kept = best_spans((divmod(flat, self.max_width) for flat in ranked), n)
-        places = torch.tensor([t * self.max_width + w for t, w in kept], device=scores.device)
+        kept_places = torch.tensor([t * self.max_width + w for t, w in kept])
+        places = to_device(kept_places, scores.device)
         spans = [(offset + t, offset + t + w + 1) for t, w in kept]
         return spans, vectors.flatten(0, 1)[places], scores.flatten()[places], scores
 
@@ -146,7 +148,7 @@ class SpanRanker(nn.Module):
         some = min(self.n_antecedents, n)
         starts = torch.tensor([start for start, _ in spans])
         ends = torch.tensor([end for _, end in sentences])
-        sentence = torch.searchsorted(ends, starts, right=True).to(device)
+        sentence = to_device(torch.searchsorted(ends, starts, right=True), device)
         dropped = self.dropout(vectors)
         keys, queries = dropped, self.coarse(dropped)
         anaphors, antecedents = self.anaphor(dropped), self.antecedent(dropped)
@@ -236,7 +238,9 @@ def mention_loss(found: SpanScores, mentions: Sequence[Span]) -> Tensor:
     real = scores.isfinite()
     # -inf would give NaN, even where it is left out
     losses = F.binary_cross_entropy_with_logits(
-        scores.masked_fill(~real, 0), right.view_as(scores).to(scores.device), reduction="none"
+        scores.masked_fill(~real, 0),
+        to_device(right.view_as(scores), scores.device),
+        reduction="none",
     )
     return losses.masked_fill(~real, 0).sum()
 
