@@ -146,7 +146,7 @@ class AnswererHead(nn.Module):
             # questions are much shorter than passages
             part = (rows, slice(max(1, int(lengths[rows].max()))))
             joins = None if after is None else after[part]
-            texts.append(Text(x[part], mask[part], joins, lengths[rows]))
+            texts.append(Text(x[part], mask[part], joins))
         scores: tuple[Tensor, Tensor] = self.spans(*texts)
         return scores
 

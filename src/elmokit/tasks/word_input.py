@@ -30,7 +30,7 @@ class WordBatch:
     mask: Tensor
     """True (B, T) at words."""
     lengths: Tensor
-    """Words of each row (B,) on the CPU: encoders need not wait for a GPU to count them."""
+    """Words of each row (B,) on the CPU: nobody need wait for a GPU to count them."""
     layers: Tensor | None
     """ELMo's layers (K, N, D) of the N words of all rows, without padding."""
     slots: Tensor

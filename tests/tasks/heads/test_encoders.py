@@ -15,8 +15,6 @@ def test_padding_does_not_matter(kind, n_layers):
     torch.manual_seed(0)
     encoder, x = kind(4, 3, n_layers, dropout=0.5).eval(), torch.randn(len(LENGTHS), 9, 4)
     assert_padding_does_not_matter(encoder, x)
-    mask = mask_of(LENGTHS, 9)
-    assert torch.equal(encoder(x, mask), encoder(x, mask, torch.tensor(LENGTHS)))
 
 
 def test_the_bilstm_is_that_of_pytorch():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from elmokit.tasks.heads.encoders import LockedDropout, draw_weights
+from elmokit.tasks.heads.encoders import LockedDropout, draw_weights, taken, turned
 
 
 class HighwayLSTM(nn.Module):
@@ -69,23 +69,12 @@ class AlternatingLSTM(nn.Module):
         """
         if not mask.numel():
             return x.new_zeros(*mask.shape, self.output_dim)
-        turned = _turned(mask)
+        order = turned(mask)
         for k, layer in enumerate(self.layers):
             # Each row is turned around within its own length, so the padding stays at the end,
-            # where it cannot change the states of words: no packing, and no lengths on the CPU.
-            x = _taken(self.dropout(x), turned) if k else x
+            # where it cannot change the states of words.
+            x = taken(self.dropout(x), order) if k else x
             x = layer(x)
         if len(self.layers) % 2 == 0:
-            x = _taken(x, turned)
+            x = taken(x, order)
         return x.masked_fill(~mask[..., None], 0)
-
-
-def _turned(mask: Tensor) -> Tensor:
-    """Positions (B, T) of the tokens in reverse; the padding stays."""
-    places = torch.arange(mask.shape[1], device=mask.device)
-    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - places, places)
-
-
-def _taken(x: Tensor, places: Tensor) -> Tensor:
-    """The vectors (B, T, D) at some positions (B, T) of each row."""
-    return x.gather(1, places[..., None].expand_as(x))

@@ -25,8 +25,6 @@ class Text(NamedTuple):
     """True (B, T) at words."""
     after: Tensor | None = None
     """What joins the states of the first biGRU (B, T, O)."""
-    lengths: Tensor | None = None
-    """Words of each text (B,) on the CPU, if they are known."""
 
 
 class TrilinearAttention(nn.Module):
@@ -86,15 +84,15 @@ class SpanNetwork(nn.Module):
             passage: Their passages, of up to T words.
         """
         asked, given = self._encoded(question), self._encoded(passage)
-        mask, lengths = passage.mask, passage.lengths
+        mask = passage.mask
         x = torch.relu(self.merge(self.dropout(self._attend(given, asked, mask, question.mask))))
-        x = x + self._attend_to_itself(x, mask, lengths)
-        first = self.start_reader(self.dropout(x), mask, lengths)
-        last = self.end_reader(self.dropout(torch.cat([x, first], -1)), mask, lengths)
+        x = x + self._attend_to_itself(x, mask)
+        first = self.start_reader(self.dropout(x), mask)
+        last = self.end_reader(self.dropout(torch.cat([x, first], -1)), mask)
         return self._scores(self.start, first, mask), self._scores(self.end, last, mask)
 
     def _encoded(self, text: Text) -> Tensor:
-        states = self.encoder(self.dropout(text.x), text.mask, text.lengths)
+        states = self.encoder(self.dropout(text.x), text.mask)
         return states if text.after is None else torch.cat([states, text.after], -1)
 
     def _attend(self, given: Tensor, asked: Tensor, mask: Tensor, asked_mask: Tensor) -> Tensor:
@@ -106,8 +104,8 @@ class SpanNetwork(nn.Module):
         most_asked = weighted_sum(masked_softmax(best, mask), given)[:, None]
         return torch.cat([given, attended, given * attended, given * most_asked], -1)
 
-    def _attend_to_itself(self, x: Tensor, mask: Tensor, lengths: Tensor | None) -> Tensor:
-        states = self.reader(self.dropout(x), mask, lengths)
+    def _attend_to_itself(self, x: Tensor, mask: Tensor) -> Tensor:
+        states = self.reader(self.dropout(x), mask)
         dropped = self.dropout(states)
         others = mask[:, None] & ~torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
         weights = masked_softmax(self.to_itself(dropped, dropped), others).to(states.dtype)

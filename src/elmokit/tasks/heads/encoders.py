@@ -9,7 +9,6 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmokit.tasks.heads.masked import masked_max
 
@@ -55,6 +54,17 @@ def draw_weights(module: nn.Module, gates: int = 4) -> None:
             initialise(gate)
 
 
+def turned(mask: Tensor) -> Tensor:
+    """Positions (B, T) of the tokens of each row in reverse; the padding stays where it is."""
+    places = torch.arange(mask.shape[1], device=mask.device)
+    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - places, places)
+
+
+def taken(x: Tensor, places: Tensor) -> Tensor:
+    """The vectors (B, T, D) at some positions (B, T) of each row."""
+    return x.gather(1, places[..., None].expand_as(x))
+
+
 class _BidirectionalEncoder(nn.Module):
     """A stack of bidirectional recurrent layers with locked dropout between them.
 
@@ -84,42 +94,27 @@ class _BidirectionalEncoder(nn.Module):
         """Draw new weights."""
         draw_weights(self, self.gates)
 
-    def forward(self, x: Tensor, mask: Tensor, lengths: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """States (B, T, 2H), forward half first, zero in the padding.
+
+        Padding does not change the states before it, so each direction reads padded rows; the
+        backward one reads their tokens in reverse order. Packed rows take longer: on a CPU their
+        gradient, on a GPU everything.
 
         Args:
             x: Inputs (B, T, input_dim).
             mask: True (B, T) at tokens, which are at the start of each row. Rows can be empty.
-            lengths: The tokens of each row (B,) on the CPU, if they are known: counting them on a
-                GPU means to wait for it.
         """
         if not mask.numel():
             return x.new_zeros(*mask.shape, self.output_dim)
-        # Lengths are at least 1: an empty row reads one token of padding, and its state is zeroed
-        # below. Packing needs them on the CPU.
-        lengths = (mask.sum(1) if lengths is None else lengths).clamp(min=1).cpu()
+        order = turned(mask)
         for k, layer in enumerate(self.layers):
             x = self.dropout(x) if k else x
-            if x.device.type == "cpu":
-                x = self._padded(layer, x, lengths)
-                continue
-            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-            x, _ = pad_packed_sequence(layer(packed)[0], True, total_length=mask.shape[1])
+            one, other = cast(nn.RNNBase, layer).all_weights
+            ahead = self._one_direction(x, one)
+            back = self._one_direction(taken(x, order), other)
+            x = torch.cat([ahead, taken(back, order)], -1)
         return x.masked_fill(~mask[..., None], 0)
-
-    def _padded(self, layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
-        """States (B, T, 2H) without packing, whose gradient is slow on a CPU.
-
-        Padding does not change the states before it, so each direction reads padded rows; the
-        backward one reads their tokens in reverse order.
-        """
-        places = torch.arange(x.shape[1])
-        mirrored = lengths[:, None] - 1 - places
-        order = torch.where(mirrored >= 0, mirrored, places)[..., None]
-        one, other = cast(nn.RNNBase, layer).all_weights
-        ahead = self._one_direction(x, one)
-        back = self._one_direction(x.gather(1, order.expand_as(x)), other)
-        return torch.cat([ahead, back.gather(1, order.expand_as(back))], -1)
 
     def _one_direction(self, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
         start = x.new_zeros(1, len(x), self.output_dim // 2)
