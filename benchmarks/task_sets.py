@@ -76,6 +76,5 @@ DATA = {
     "litbank": Data("coref", "litbank/train.conll", "litbank/dev.conll", "litbank/test.conll",
                     paper="9.8%"),
 }  # fmt: skip
-"""Data sets by name. The paths are those of the public archives, unpacked below one folder. The
-files of sentconv are in Windows-1252 and need ``iconv -f cp1252 -t utf-8`` first. The models of
-lingnli are tested on SNLI. benchmarks/litbank.py writes the files of litbank."""
+"""Data sets by name. The paths are those that benchmarks/task_files.py makes. The models of lingnli
+are tested on SNLI."""

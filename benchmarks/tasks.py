@@ -4,12 +4,12 @@
                                [--columns NAME…] [--shares PERCENT…] [--jobs N] [--device DEVICE]
                                [--write]
 
-SET is one of the names in benchmarks/task_sets.py; the default is all. DIR has the unpacked data
-sets, see the paths there. FILE has GloVe's vectors. Every training is a record, a small JSON file
-in FOLDER (default: benchmarks/records), and is not repeated if its record exists, so the benchmark
-can be run in parts. --jobs runs several trainings at a time, on one GPU too. --shares trains on
-some per cent of the training examples. --write stores the table of all records as
-benchmarks/results/tasks.md and draws docs/pictures/task-layers.png and task-shares.png.
+SET is one of the names in benchmarks/task_sets.py; the default is all. DIR has the data sets as
+benchmarks/task_files.py arranges them. FILE has GloVe's vectors. Every training is a record, a
+small JSON file in FOLDER (default: benchmarks/records), and is not repeated if its record exists,
+so the benchmark can be run in parts. --jobs runs several trainings at a time, on one GPU too.
+--shares trains on some per cent of the training examples. --write stores the table of all records
+as benchmarks/results/tasks.md and draws docs/pictures/task-layers.png and task-shares.png.
 
 Columns:
 
@@ -162,7 +162,12 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
     if data.model == "en":
         changes = merge(changes, {"input": {"vectors": str(places.glove)}})
     settings = kind.defaults.changed(changes)
-    task = kind.train(train, dev, elmo=elmo, settings=settings)
+
+    def say(line: str) -> None:
+        print(f"{cell.name}, {cell.column}, seed {cell.seed}, {cell.share}%: {line}",
+              file=sys.stderr, flush=True)  # fmt: skip
+
+    task = kind.train(train, dev, elmo=elmo, settings=settings, say=say)
     seconds = time.monotonic() - started
     scores = task.evaluate(test)
     return {
