@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -83,9 +82,11 @@ class _BidirectionalEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.output_dim = 2 * hidden_dim
-        self.layers = nn.ModuleList(
-            self.kind(width, hidden_dim, batch_first=True, bidirectional=True)
-            for width in [input_dim] + [2 * hidden_dim] * (n_layers - 1)
+        # a module for each direction: cuDNN wants the weights of a call in one piece
+        widths = [input_dim] + [2 * hidden_dim] * (n_layers - 1)
+        self.ahead, self.back = (
+            nn.ModuleList(self.kind(width, hidden_dim, batch_first=True) for width in widths)
+            for _ in range(2)
         )
         self.dropout = LockedDropout(dropout)
         self.reset_parameters()
@@ -108,20 +109,10 @@ class _BidirectionalEncoder(nn.Module):
         if not mask.numel():
             return x.new_zeros(*mask.shape, self.output_dim)
         order = turned(mask)
-        for k, layer in enumerate(self.layers):
+        for k, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
             x = self.dropout(x) if k else x
-            one, other = cast(nn.RNNBase, layer).all_weights
-            ahead = self._one_direction(x, one)
-            back = self._one_direction(taken(x, order), other)
-            x = torch.cat([ahead, taken(back, order)], -1)
+            x = torch.cat([ahead(x)[0], taken(back(taken(x, order))[0], order)], -1)
         return x.masked_fill(~mask[..., None], 0)
-
-    def _one_direction(self, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
-        start = x.new_zeros(1, len(x), self.output_dim // 2)
-        rest = (list(weights), True, 1, 0.0, self.training, False, True)  # biases … batch first
-        if self.kind is nn.LSTM:
-            return torch.lstm(x, (start, start), *rest)[0]
-        return torch.gru(x, start, *rest)[0]
 
 
 class BiLSTMEncoder(_BidirectionalEncoder):
