@@ -102,10 +102,16 @@ def file_path(value: Any, name: str) -> Path:
 
 
 def each(value: Any, name: str, wanted: str) -> Iterator[Any]:
-    """The items of a list, or of any other iterable that gives items in their order."""
+    """The items of a list, a column, or any other iterable that gives items in their order."""
+    if any(hasattr(value, columns) for columns in ("columns", "column_names")):
+        raise InputError(
+            f"{name} is a table ({type(value).__name__}); pass one of its columns, such as "
+            'table["text"]'
+        )
     if not isinstance(value, _NOT_LISTS):
         try:
-            return iter(value)
+            # the items of an Arrow column are not Python's own
+            return iter(value.to_pylist() if hasattr(value, "to_pylist") else value)
         except TypeError:
             pass
     raise wrong(name, wanted, value)

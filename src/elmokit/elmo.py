@@ -266,7 +266,7 @@ class Elmo:
     @overload
     def encode(
         self,
-        texts: Sequence[Text],
+        texts: Iterable[Text],
         layers: Layers = ...,
         *,
         dtype: npt.DTypeLike = ...,
@@ -277,7 +277,7 @@ class Elmo:
     ) -> list[Array]: ...
     def encode(
         self,
-        texts: str | Sequence[Text],
+        texts: str | Iterable[Text],
         layers: Layers = "mix",
         *,
         dtype: npt.DTypeLike = np.float32,
@@ -289,7 +289,8 @@ class Elmo:
         """Compute a vector for every token.
 
         Args:
-            texts: A string, or a list of texts. A text is a string or a list of tokens.
+            texts: A string, or a list of texts: of strings or of lists of tokens. The column of a
+                table (pandas, polars, Arrow, datasets) is a list, too.
             layers: "mix" (the model's own layer weights, equal by default), "average", "top", the
                 number of a layer (0 is the token layer), "all", or a list of numbers.
             dtype: float32, or float16 for half the memory.
@@ -380,7 +381,7 @@ class Elmo:
 
     def encode_sentences(
         self,
-        texts: str | Sequence[Text],
+        texts: str | Iterable[Text],
         layers: Layers = "mix",
         *,
         pooling: str = "mean",
@@ -474,7 +475,7 @@ class Elmo:
 
     def outputs(
         self,
-        texts: str | Sequence[Text],
+        texts: str | Iterable[Text],
         *,
         dtype: npt.DTypeLike = np.float32,
         state: State = "zero",
@@ -521,10 +522,10 @@ class Elmo:
     ) -> Score: ...
     @overload
     def score(
-        self, texts: Sequence[Text], *, state: State = ..., batch_size: int | None = ...
+        self, texts: Iterable[Text], *, state: State = ..., batch_size: int | None = ...
     ) -> list[Score]: ...
     def score(
-        self, texts: str | Sequence[Text], *, state: State = "zero", batch_size: int | None = None
+        self, texts: str | Iterable[Text], *, state: State = "zero", batch_size: int | None = None
     ) -> Score | list[Score]:
         """Log-probability of every token given the tokens before it, and given those after it.
 
@@ -574,7 +575,7 @@ class Elmo:
         position = whole_number(position, "position", 0, len(tokens) - 1)
         return lm.substitutes(tokens, position, whole_number(k, "k", 1), start)
 
-    def warm_state(self, texts: str | Sequence[Text] | None = None) -> BiLMState:
+    def warm_state(self, texts: str | Iterable[Text] | None = None) -> BiLMState:
         """The state after reading some sentences, for use as a fixed start of others.
 
         The published models were trained with carried state, so zeros are slightly unfamiliar to

@@ -142,6 +142,10 @@ def tokenize_one(tokenizer: Tokenizer, text: Any, name: str = "text") -> list[st
     """Tokenize one text, a string or a list of tokens; see :func:`tokenize_each`."""
     if isinstance(text, str):
         return tokenizer(text)
+    if type(text).__name__ in ("NoneType", "float", "NAType"):  # as columns of tables have them
+        raise InputError(
+            f"{name} is missing ({shown(text)}); drop such rows, or fill them with empty strings"
+        )
     return strings(text, name, "a string or a list of strings")
 
 
