@@ -11,9 +11,15 @@ import numpy as np
 import torch
 
 from elmokit._version import __version__
-from elmokit.arguments import file_path, flag, instance, one_of
+from elmokit.arguments import file_path, flag, instance, wrong
 from elmokit.elmo import Elmo
-from elmokit.errors import InputError, MissingExtraError, OutputError, UnsupportedModelError
+from elmokit.errors import (
+    InputError,
+    MissingExtraError,
+    OutputError,
+    UnsupportedModelError,
+    shown,
+)
 from elmokit.io.atomic import check_place, new_file
 from elmokit.text.chinese import simplified
 
@@ -45,16 +51,19 @@ def export_onnx(
         elmo: The model. Its softmax is left out.
         path: The file to write; its name ends in .onnx.
         dtype: "float32"; "float16" for half the size, computed in float32; or "int8" for a quarter
-            of the size, with the products of LSTMs and transformers in eight bits.
+            of the size: LSTMs and transformers then multiply in eight bits, which is faster.
         overwrite: Replace an existing file.
     """
     instance(elmo, "elmo", Elmo, "a model from Elmo.load()")
     path = file_path(path, "path").expanduser()
-    one_of(dtype, "dtype", DTYPES)
+    if dtype not in DTYPES:
+        raise wrong("dtype", f"{', '.join(DTYPES[:-1])} or {DTYPES[-1]} in an ONNX file", dtype)
     if path.suffix != ".onnx":
-        raise InputError(f"path must end in .onnx, not {path.name!r}")
+        raise InputError(
+            f"the name of an ONNX file must end in .onnx, unlike {shown(path.name)}; rename it"
+        )
     check_place(path)
-    if path.exists() and not flag(overwrite, "overwrite"):
+    if not flag(overwrite, "overwrite") and path.exists():
         raise OutputError(
             f"{path} exists already; choose another name, or pass overwrite=True to replace it"
         )
@@ -147,9 +156,7 @@ def _outputs(elmo: Elmo, graph: Graph) -> tuple[str, str]:
     axis = graph.integers(0)
     stacked = [graph.op("Unsqueeze", graph.joined(parts, 2), axis) for parts in found]
     layers = graph.op("Concat", *stacked, axis=0)  # (L + 1, T + 2, B, D)
-    layers = graph.op(
-        "Slice", layers, graph.integers(1), graph.integers(-1), graph.integers(1)
-    )
+    layers = graph.op("Slice", layers, graph.integers(1), graph.integers(-1), graph.integers(1))
     layers = graph.op("Transpose", layers, perm=[0, 2, 1, 3])
     inside = graph.op(
         "Less",

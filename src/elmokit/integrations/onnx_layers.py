@@ -105,8 +105,8 @@ def _step(outer: Graph, lstm: ProjectedLSTM, masked: bool) -> Any:
     wide, narrow = lstm.cell_dim, lstm.output_dim
     given = [(h, narrow), (c, wide), (gates, 4 * wide), *([(active, 1)] if masked else [])]
     results = [(new_h, narrow), (new_c, wide), (out, narrow)]
-    infos = [[_rows(name, width) for name, width in some] for some in (given, results)]
-    return helper.make_graph(body.nodes, body.name("step"), *infos)
+    inputs, outputs = ([_rows(*one) for one in some] for some in (given, results))
+    return helper.make_graph(body.nodes, body.name("step"), inputs, outputs)
 
 
 def _rows(name: str, width: int) -> Any:
