@@ -21,11 +21,10 @@ DATA = Path(__file__).parent / "data"
 
 
 def read(path):
+    """Return the texts and the labels of a file."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
-    rows = [line.split(None, 1) for line in lines if line.strip()]
-    return [text for _, text in rows if text != "text"], [
-        label for label, _ in rows if label != "label"
-    ]
+    rows = [line.split(None, 1) for line in lines if line.strip() and line != "label\ttext"]
+    return [text for _, text in rows], [label for label, _ in rows]
 
 
 train, test = sys.argv[1:] or (DATA / "reviews.train.tsv", DATA / "reviews.dev.tsv")

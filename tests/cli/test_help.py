@@ -63,7 +63,7 @@ def test_choices_and_defaults_are_shown(cli, monkeypatch):
     ):
         assert text in shown
     shown = cli("convert", "--help").stdout
-    assert "[native|bilm-tf]" in shown
+    assert "[native|bilm-tf|onnx]" in shown
     assert "[float32|float16|int8|int4]" in shown
     shown = cli("neighbours", "--help").stdout
     assert "[default: (the model of the index)]" in shown

@@ -13,9 +13,18 @@ from elmokit.cli.output import say
 
 def convert(
     source: Annotated[str, typer.Argument(help="Model: a folder, a ZIP archive or a name.")],
-    folder: Annotated[Path, typer.Argument(help="New folder to write.")],
+    folder: Annotated[
+        Path, typer.Argument(help="New folder to write; with --to onnx, a file OUT.onnx.")
+    ],
     to: Annotated[
-        str, choice("native", "bilm-tf", help="Format: ElmoKit's own, or HDF5 as AllenNLP reads.")
+        str,
+        choice(
+            "native",
+            "bilm-tf",
+            "onnx",
+            help="Format: ElmoKit's own, HDF5 as AllenNLP reads, or ONNX, which runs without "
+            "PyTorch.",
+        ),
     ] = "native",
     dtype: Annotated[
         str,
@@ -24,13 +33,19 @@ def convert(
             "float16",
             "int8",
             "int4",
-            help="Precision; all but float32 make smaller files, round, and need --to native. int4 "
-            "rounds the softmax to four bits, the rest to eight.",
+            help="Precision; all but float32 make smaller files, round, and need --to native or "
+            "--to onnx. int4 rounds the softmax to four bits, the rest to eight; it needs --to "
+            "native.",
         ),
     ] = "float32",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
 ) -> None:
-    """Write a model of any known format in ElmoKit's own or in the published format."""
+    """Write a model of any known format in ElmoKit's own, in the published format, or as ONNX."""
     elmo = ModelOptions(source, device="cpu").load()
-    elmo.save(folder, format=to, overwrite=force, dtype=dtype)
+    if to == "onnx":
+        from elmokit.integrations.onnx import export_onnx
+
+        export_onnx(elmo, folder, dtype=dtype, overwrite=force)
+    else:
+        elmo.save(folder, format=to, overwrite=force, dtype=dtype)
     say(f"{folder}: {to}, {elmo.n_parameters:,} parameters, from {elmo.format}")
