@@ -7,12 +7,18 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.options import ModelOptions, choice
+from elmokit.cli.options import choice
 from elmokit.cli.output import say
 
 
 def convert(
-    source: Annotated[str, typer.Argument(help="Model: a folder, a ZIP archive or a name.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="Model: a folder, a ZIP archive or a name; also model.tar.gz of AllenNLP, or "
+            "model.ckpt-N of a training with bilm-tf."
+        ),
+    ],
     folder: Annotated[Path, typer.Argument(help="New folder to write.")],
     to: Annotated[
         str, choice("native", "bilm-tf", help="Format: ElmoKit's own, or HDF5 as AllenNLP reads.")
@@ -28,9 +34,15 @@ def convert(
             "rounds the softmax to four bits, the rest to eight.",
         ),
     ] = "float32",
+    part: Annotated[
+        str | None,
+        typer.Option(help="ELMo or mix of an AllenNLP model that has several, such as scalar_mix_1."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
 ) -> None:
     """Write a model of any known format in ElmoKit's own or in the published format."""
-    elmo = ModelOptions(source, device="cpu").load()
+    from elmokit.elmo import Elmo
+
+    elmo = Elmo.load(source, part=part, device="cpu")
     elmo.save(folder, format=to, overwrite=force, dtype=dtype)
     say(f"{folder}: {to}, {elmo.n_parameters:,} parameters, from {elmo.format}")
