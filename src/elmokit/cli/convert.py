@@ -36,7 +36,7 @@ def convert(
     ] = "float32",
     part: Annotated[
         str | None,
-        typer.Option(help="ELMo or mix of an AllenNLP model that has several, such as scalar_mix_1."),
+        typer.Option(help="ELMo or mix of an AllenNLP model with several: scalar_mix_1."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
 ) -> None:

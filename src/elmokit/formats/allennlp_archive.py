@@ -103,7 +103,9 @@ def _archived_options(source: Source) -> tuple[dict[str, Any], str] | None:
     return found[0] if found else None
 
 
-def _read(source: Source, options: tuple[dict[str, Any], str] | None, part: str | None) -> Checkpoint:
+def _read(
+    source: Source, options: tuple[dict[str, Any], str] | None, part: str | None
+) -> Checkpoint:
     weights = StateDict(source, next(name for name in _WEIGHTS if name in source.names))
     chosen = _chosen(weights, part)
     notes = []
@@ -137,7 +139,7 @@ def _chosen(weights: StateDict, part: str | None) -> _Part:
         )
     found = parts
     if part is not None:
-        found = [p for p in parts if f".{p.name}.".endswith(f".{part}.") or p.name == part]
+        found = [p for p in parts if f".{p.name}".endswith(f".{part}")]
         found = found or [p for p in parts if f"{p.name}.".startswith(f"{part}.")]
     if len(found) == 1:
         return found[0]
@@ -152,18 +154,16 @@ def _chosen(weights: StateDict, part: str | None) -> _Part:
 
 def _parts(names: list[str]) -> Iterator[_Part]:
     """Yield every ELMo with each of its mixes."""
-    gammas = sorted(name for name in names if name.endswith(".gamma") or name == "gamma")
+    gammas = sorted(name for name in names if name.endswith("gamma"))
     for name in sorted(names):
         if name != _MARK and not name.endswith("." + _MARK):
             continue
         bilm = name.removesuffix(_MARK)
-        outer = bilm.removesuffix(_LSTMS) if bilm.endswith(_LSTMS) else None
-        mixes = [
-            gamma.removesuffix("gamma")
-            for gamma in gammas
-            if outer is not None and re.fullmatch(re.escape(outer) + r"scalar_mix_\d+\.gamma", gamma)
-        ]
-        yield from (_Part(bilm, mix) for mix in mixes or [None])
+        mix = re.compile(re.escape(bilm.removesuffix(_LSTMS)) + r"scalar_mix_\d+\.gamma")
+        mixes = [gamma for gamma in gammas if bilm.endswith(_LSTMS) and mix.fullmatch(gamma)]
+        yield from (_Part(bilm, gamma.removesuffix("gamma")) for gamma in mixes)
+        if not mixes:
+            yield _Part(bilm, None)
 
 
 def _inferred(weights: StateDict, bilm: str) -> ModelConfig:
@@ -173,8 +173,8 @@ def _inferred(weights: StateDict, bilm: str) -> ModelConfig:
         stored = weights.get(bilm + name)
         if stored is None or len(stored.shape) <= axis:
             raise ShapeError(
-                f"{weights.label} has no tensor {shortened(bilm + name)} of {axis + 1} or more "
-                "axes; it is not a complete ELMo"
+                f"{weights.label} has no tensor {shortened(bilm + name, 200)} of {axis + 1} or "
+                "more axes; it is not a complete ELMo"
             )
         return stored.shape[axis]
 
@@ -213,8 +213,8 @@ def _with_mix(config: ModelConfig, weights: StateDict, mix: str) -> ModelConfig:
         stored = weights.get(mix + name)
         if stored is None or stored.shape != (1,):
             raise FormatError(
-                f"{weights.label} must have a tensor {shortened(mix + name)} of shape (1,); it is "
-                "not a complete ELMo"
+                f"{weights.label} must have a tensor {shortened(mix + name, 200)} of shape (1,); "
+                "it is not a complete ELMo"
             )
         return float(stored.read())
 

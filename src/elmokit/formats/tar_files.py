@@ -129,11 +129,11 @@ def _pax_records(content: bytes) -> dict[str, str]:
         digits = content[at : at + 8].partition(b" ")[0]
         length = int(digits)
         record = content[at + len(digits) + 1 : at + length]
-        if length <= len(digits) + 1 or not record.endswith(b"\n"):
+        at += length
+        if length <= len(digits) + 1 or at > len(content) or not record.endswith(b"\n"):
             raise ValueError("a header has a record of another length than it says")
         key, _, value = record[:-1].partition(b"=")
         records[_text(key)] = _text(value)
-        at += length
     if not records.get("size", "0").isdecimal():
         raise ValueError("a header has a size that is no number")
     return records
