@@ -344,7 +344,7 @@ def damaged_list(rng: random.Random, data: bytes) -> bytes:
         rng.shuffle(lines)
     elif way == 8:
         marks = [i for i, line in enumerate(lines) if line.startswith(b"<")]
-        lines[rng.choice(marks)] = b"other\t3"
+        lines[rng.choice(marks or [0])] = b"other\t3"
     else:
         return b"\r\n".join(lines)
     return b"\n".join([*lines, b""])
@@ -421,7 +421,7 @@ def tar_archive(rng: random.Random, files: dict[str, bytes]) -> bytes:
     plain = bytearray(held.getvalue())
     if rng.random() < 0.3:  # a field of a header, with the checksum that fits
         at = rng.choice(
-            [m for m in range(0, len(plain) - 512, 512) if plain[m + 257 :][:5] == b"ustar"]
+            [m for m in range(0, len(plain) - 512, 512) if plain[m + 257 : m + 262] == b"ustar"]
         )
         field = at + rng.choice([0, 100, 124, 125, 135, 156, 157, 257, 263, 345])
         size = rng.choice([1, 4, 11])

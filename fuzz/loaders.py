@@ -35,7 +35,7 @@ def models() -> dict[str, dict[str, bytes]]:
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     from helpers.allennlp_files import (  # type: ignore[import-not-found]
         elmo_state,
-        model_files,
+        saved,
     )
     from helpers.models import (  # type: ignore[import-not-found]
         TINY,
@@ -54,13 +54,9 @@ def models() -> dict[str, dict[str, bytes]]:
         for legacy in (True, False):
             made = folder / f"allennlp-{'old' if legacy else 'new'}"
             made.mkdir()
-            state = elmo_state(folder / "bilm")
-            options = (folder / "bilm/options.json").read_bytes() if legacy else None
-            for name, data in model_files(state, legacy).items():
-                if "/" not in name:
-                    (made / name).write_bytes(data)
-            if options:
-                (made / "options.json").write_bytes(options)
+            (made / "weights.th").write_bytes(saved(elmo_state(folder / "bilm"), legacy))
+            name = "options.json" if legacy else "config.json"
+            (made / name).write_bytes((folder / "bilm/options.json").read_bytes())
         many_langs_folder(folder / "many-langs")
         many_langs_folder(folder / "many-langs-characters", word_dim=0)
         elmo = Elmo.load(folder / "bilm-softmax", device="cpu")

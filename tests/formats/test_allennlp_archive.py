@@ -100,9 +100,10 @@ def test_options_in_the_archive(odd, tmp_path):
         same_vectors(elmo, expected)
 
 
+@pytest.mark.parametrize("legacy", [True, False])
 @pytest.mark.parametrize("name", ["weights.th", "model.tar.gz", "any-name.bin"])
-def test_given_options_come_first(odd, tmp_path, name):
-    files = model_files(elmo_state(odd, mixes=[([0.1, 0.2], 1.0)]))
+def test_given_options_come_first(odd, tmp_path, name, legacy):
+    files = model_files(elmo_state(odd, mixes=[([0.1, 0.2], 1.0)]), legacy)
     wrong = json.dumps(TINY).encode()
     data = tar_gz(files | {"options.json": wrong}) if "tar" in name else files["weights.th"]
     (tmp_path / name).write_bytes(data)

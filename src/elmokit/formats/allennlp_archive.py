@@ -24,7 +24,7 @@ from elmokit.errors import (
 from elmokit.formats.bilm_tf_layout import read_options
 from elmokit.formats.checkpoint import Checkpoint
 from elmokit.formats.places import given_files, sources
-from elmokit.formats.source import JSON_BYTES, Source
+from elmokit.formats.source import JSON_BYTES, Source, open_file
 from elmokit.formats.state_dicts import StateDict
 from elmokit.formats.tables import Entry, read_all, renamed
 from elmokit.formats.torch_layout import highways_table, lstms_table
@@ -81,12 +81,12 @@ def read_files(options: str | Path, weights: str | Path, part: str | None = None
         part: Which ELMo or mix, if there are several.
     """
     given = given_files(options=options, weights=weights)
-    path = Path(given.path)
-    found = [source for source in sources(path) if matches(source)]
-    if not found:
-        found = [Source(path, {"weights.th": path}, "files")]
-    label = next(name for name in given.names if name.startswith("options"))
-    return _read(found[0], (given.json(label), given.label(label)), part)
+    path, alone = given.path, Source(given.path, {"weights.th": given.path}, "files")
+    with open_file(path) as file:
+        is_pickle = file.read(1) == b"\x80"  # as torch.save wrote before version 1.6
+    found = [] if is_pickle else [source for source in sources(path) if matches(source)]
+    name = next(name for name in given.names if name.startswith("options"))
+    return _read((found or [alone])[0], (given.json(name), given.label(name)), part)
 
 
 def _archived_options(source: Source) -> tuple[dict[str, Any], str] | None:
