@@ -10,10 +10,12 @@ import os
 import pickle
 import random
 import struct
+import tarfile
 import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ import h5py
 import numpy as np
 import torch
 from safetensors.torch import load, save
+
+from elmokit.formats.crc32c import masked_crc32c
 
 _ODD_NUMBERS = [
     *(0, 1, -1, 2, 3, 7, 8, 24, 25, 255, 261, 262, 1000, 1001, 65_536, 200_000, 10**6, 10**8),
@@ -47,8 +51,10 @@ def damaged(rng: random.Random, name: str, data: bytes, marker: Path) -> bytes:
         return rng.choice([_safetensors_header, _safetensors_values])(rng, data)
     if name.endswith(".hdf5"):
         return damaged_hdf5(rng, data, marker)
-    if name.endswith(".pkl"):
+    if name.endswith((".pkl", ".th")):
         return damaged_pickle(rng, data, marker)
+    if ".ckpt" in name:
+        return damaged_bytes(rng, data) if rng.random() < 0.5 else damaged_index(rng, data)
     return damaged_list(rng, data)
 
 
@@ -338,7 +344,7 @@ def damaged_list(rng: random.Random, data: bytes) -> bytes:
         rng.shuffle(lines)
     elif way == 8:
         marks = [i for i, line in enumerate(lines) if line.startswith(b"<")]
-        lines[rng.choice(marks)] = b"other\t3"
+        lines[rng.choice(marks or [0])] = b"other\t3"
     else:
         return b"\r\n".join(lines)
     return b"\n".join([*lines, b""])
@@ -368,6 +374,63 @@ def archive(rng: random.Random, files: dict[str, bytes]) -> bytes:
             field = at + rng.choice([4, 6, 8, 10, 16, 20, 24, 28, 30, 32, 34, 38, 42])
             packed[field : field + 2] = struct.pack("<H", rng.choice(_ODD_NUMBERS) % 65_536)
     return bytes(packed)
+
+
+def damaged_index(rng: random.Random, data: bytes) -> bytes:
+    """A TensorFlow index with odd bytes but right checksums, so that they are not found at once."""
+    if len(data) < 60 or int.from_bytes(data[-8:], "little") != 0xDB4775248B80FB57:
+        return damaged_bytes(rng, data)
+    changed = bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        at = rng.randrange(len(changed) - 8)
+        changed[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
+    for start, end in _blocks(data):
+        checksum = masked_crc32c(changed[start:end]).to_bytes(4, "little")
+        changed[end : end + 4] = checksum
+    return bytes(changed)
+
+
+@cache
+def _blocks(data: bytes) -> list[tuple[int, int]]:
+    """Where the blocks of an index begin and where their checksums do."""
+    found, start = [], 0
+    for end in range(1, len(data) - 48):
+        checksum = data[end : end + 4]
+        if data[end - 1] == 0 and masked_crc32c(data[start:end]).to_bytes(4, "little") == checksum:
+            found.append((start, end))
+            start = end + 4
+    return found
+
+
+def tar_archive(rng: random.Random, files: dict[str, bytes]) -> bytes:
+    """A tar.gz archive of a model: with links, odd headers, or bombs in it."""
+    held = io.BytesIO()
+    form = rng.choice([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+    prefix = rng.choice(["", "", "model/", "./", "../", "/", "日本/", "x" * 90 + "/"])
+    odd = rng.choice(sorted(files)) if rng.random() < 0.3 else None
+    with tarfile.open(fileobj=held, mode="w", format=form) as made:
+        for name, data in files.items():
+            info = tarfile.TarInfo(prefix + name)
+            info.mtime = rng.choice([0, 1, 2**31])
+            if name == odd:
+                info.type = rng.choice([*b"0123456789xgLKSVD"]).to_bytes(1, "little")
+                info.linkname = rng.choice(["/etc/passwd", name, "../../x", "weights.th"])
+                data += bytes(rng.choice([0, 0, _BIG // 2]))
+            info.size = len(data)
+            made.addfile(info, io.BytesIO(data))
+    plain = bytearray(held.getvalue())
+    if rng.random() < 0.3:  # a field of a header, with the checksum that fits
+        at = rng.choice(
+            [m for m in range(0, len(plain) - 512, 512) if plain[m + 257 : m + 262] == b"ustar"]
+        )
+        field = at + rng.choice([0, 100, 124, 125, 135, 156, 157, 257, 263, 345])
+        size = rng.choice([1, 4, 11])
+        plain[field : field + size] = rng.choice([b"\xff", b"\0", b"7", b"-", b"\x80", b" "]) * size
+        plain[at + 148 : at + 156] = b" " * 8
+        plain[at + 148 : at + 156] = b"%06o\0 " % sum(plain[at : at + 512])
+    if rng.random() < 0.2:
+        plain = bytearray(damaged_bytes(rng, bytes(plain)))
+    return gzip.compress(bytes(plain), 1)
 
 
 def odd_path(rng: random.Random, files: dict[str, bytes], folder: Path) -> dict[str, Any]:

@@ -33,18 +33,30 @@ _MARKER = "code-was-run"
 def models() -> dict[str, dict[str, bytes]]:
     """The files of each undamaged model, made once per process."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from helpers.allennlp_files import (  # type: ignore[import-not-found]
+        elmo_state,
+        saved,
+    )
     from helpers.models import (  # type: ignore[import-not-found]
         TINY,
         VOCABULARY,
         many_langs_folder,
         write_published,
     )
+    from helpers.tensor_bundles import write_checkpoint  # type: ignore[import-not-found]
 
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_published(folder / "bilm", TINY)
         write_published(folder / "bilm-softmax", TINY, vocabulary=VOCABULARY)
+        write_checkpoint(folder / "checkpoint", folder / "bilm-softmax", n_shards=2)
+        for legacy in (True, False):
+            made = folder / f"allennlp-{'old' if legacy else 'new'}"
+            made.mkdir()
+            (made / "weights.th").write_bytes(saved(elmo_state(folder / "bilm"), legacy))
+            name = "options.json" if legacy else "config.json"
+            (made / name).write_bytes((folder / "bilm/options.json").read_bytes())
         many_langs_folder(folder / "many-langs")
         many_langs_folder(folder / "many-langs-characters", word_dim=0)
         elmo = Elmo.load(folder / "bilm-softmax", device="cpu")
@@ -106,7 +118,8 @@ def _written(
     way = rng.random()
     if way < 0.3:
         path = folder / "model.zip"
-        path.write_bytes(damage.archive(rng, files))
+        pack = damage.tar_archive if rng.random() < 0.4 else damage.archive
+        path.write_bytes(pack(rng, files))
         if rng.random() < 0.5:
             path.write_bytes(damage.damaged_bytes(rng, path.read_bytes()))
         return {"model": path}
@@ -114,6 +127,14 @@ def _written(
         place = folder / "model" / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(data)
+    if kind == "checkpoint" and way < 0.6:
+        prefix = folder / "model/model.ckpt-6"
+        if way < 0.5:
+            return {"model": prefix.with_name(prefix.name + rng.choice(["", ".index", ".meta"]))}
+        given = {"options": folder / "model/options.json", "weights": prefix}
+        return given | {"vocabulary": folder / "model/vocab.txt"}
+    if kind == "allennlp-old" and way < 0.5:
+        return {"options": folder / "model/options.json", "weights": folder / "model/weights.th"}
     if kind.startswith("bilm") and way < 0.5:
         names = {"options": "options.json", "weights": "weights.hdf5"}
         if "softmax" in kind:

@@ -27,7 +27,7 @@ from elmokit.arguments import (
 from elmokit.config import MixConfig, ModelConfig, published_size
 from elmokit.devices import check_memory, choose_device
 from elmokit.errors import ConfigError, InputError, ShapeError, UnsupportedModelError
-from elmokit.formats import DEFAULT_MODEL, WRITERS, bilm_tf, native, read_model
+from elmokit.formats import DEFAULT_MODEL, WRITERS, native, read_files, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.formats.rounding import DTYPES
 from elmokit.inference.arrays import Array
@@ -137,6 +137,7 @@ class Elmo:
         weights: str | Path | None = None,
         softmax: str | Path | None = None,
         vocabulary: str | Path | None = None,
+        part: str | None = None,
         tokenizer: str | Tokenizer | Callable[[str], Iterable[str]] | None = None,
         device: str | torch.device | None = None,
         cache_mb: int | None = None,
@@ -145,11 +146,16 @@ class Elmo:
         """Load a model of any known format.
 
         Args:
-            model: A folder, a ZIP archive, or the name of a bundled model. Default: ``en``.
+            model: A folder, a ZIP archive, the model.tar.gz of an AllenNLP model, a training
+                checkpoint of bilm-tf (its folder, or a path such as ``model.ckpt-935588``), or the
+                name of a bundled model. Default: ``en``.
             options: Instead of ``model``: the options.json of a published model. Needs ``weights``.
-            weights: The HDF5 weights that go with ``options``.
+            weights: The HDF5 weights that go with ``options``. Also the weights.th or model.tar.gz
+                of an AllenNLP model, or a training checkpoint.
             softmax: The HDF5 file of the softmax, if you have it. Needs ``vocabulary``.
             vocabulary: The vocabulary of the softmax, one word per line.
+            part: Which ELMo of an AllenNLP model, or which of its trained mixes, if it has several:
+                a name, or its end, such as ``"scalar_mix_1"``. The error without it lists them.
             tokenizer: How to split raw strings: a name from elmokit.text.tokenizers, or a function
                 from a string to its tokens. Default: what the model's config says.
             device: A torch device. Default: GPU if available.
@@ -165,14 +171,16 @@ class Elmo:
         for name, path in files.items():
             if path is not None:
                 file_path(path, name)
+        if part is not None:
+            instance(part, "part", str, "the name of an ELMo or of a mix")
         if options is not None or weights is not None:
             if model is not None or options is None or weights is None:
                 raise InputError("pass either model=, or both options= and weights=")
-            checkpoint = bilm_tf.read_files(options, weights, softmax, vocabulary).check()
+            checkpoint = read_files(options, weights, softmax, vocabulary, part)
         elif softmax is not None or vocabulary is not None:
             raise InputError("softmax= and vocabulary= go with options= and weights=")
         else:
-            checkpoint = read_model(DEFAULT_MODEL if model is None else model)
+            checkpoint = read_model(DEFAULT_MODEL if model is None else model, part)
         return cls(checkpoint, tokenizer, device, cache_mb, quantize)
 
     @classmethod

@@ -14,10 +14,12 @@ import zipfile
 
 import pytest
 
+from helpers.allennlp_files import elmo_state, model_files, tar_gz
 from helpers.docs import PAGES, READMES, ROOT, bare_code, blocks, read, translation
 from helpers.models import many_langs_folder
 from helpers.pictures import n_colours
 from helpers.tagged import COLOURS, write_tagged
+from helpers.tensor_bundles import write_checkpoint
 
 # a translation is run only if its code is not that of the English page
 PAIRS = [(page, translation(page)) for page in PAGES if translation(page)]
@@ -74,7 +76,7 @@ WRITTEN = {
     "docs/classifier.md": ["my-sentiment/best/task.json", "found.jsonl"],
     "docs/coref.md": ["my-coref/best/task.json", "story.html", "found.jsonl"],
     "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
-    "docs/migration.md": ["vectors.hdf5"],
+    "docs/migration.md": ["vectors.hdf5", "my-bilm/vocabulary.txt", "for-allennlp/softmax.hdf5"],
     "docs/nli.md": ["my-nli/best/task.json", "found.jsonl", "seen.png"],
     "docs/srl.md": ["my-srl/best/task.json", "found.html"],
     "docs/qa.md": ["my-qa/best/task.json", "answers.html"],
@@ -101,6 +103,9 @@ def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch, page):
         archive.write(tiny_folder / "weights.hdf5", "model.hdf5")
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(tiny_folder / name, tmp_path)
+    if "migration" in page:
+        (tmp_path / "model.tar.gz").write_bytes(tar_gz(model_files(elmo_state(tiny_folder))))
+        write_checkpoint(tmp_path / "training", lm_folder, "model.ckpt-935588")
     for name in ("recipes", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name)
     (tmp_path / "my-text").mkdir()

@@ -9,7 +9,8 @@ import zipfile
 import pytest
 
 from elmokit import Elmo
-from elmokit.formats.source import Source, sources
+from elmokit.formats.places import sources
+from elmokit.formats.source import Source
 
 MEGABYTE = 1 << 20
 
@@ -47,7 +48,7 @@ def test_a_folder_is_not_searched_to_the_bottom(tmp_path, monkeypatch, native, r
     (tmp_path / "self").symlink_to("self")
     (found,) = sources(tmp_path)
     assert max(name.count("/") for name in found.all_names) == 3
-    monkeypatch.setattr("elmokit.formats.source._ENTRIES", 5)
+    monkeypatch.setattr("elmokit.formats.places._ENTRIES", 5)
     (found,) = sources(tmp_path)
     assert len(found.all_names) < 6
     monkeypatch.chdir(native)

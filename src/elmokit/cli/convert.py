@@ -7,12 +7,18 @@ from typing import Annotated
 
 import typer
 
-from elmokit.cli.options import ModelOptions, choice
+from elmokit.cli.options import choice
 from elmokit.cli.output import say
 
 
 def convert(
-    source: Annotated[str, typer.Argument(help="Model: a folder, a ZIP archive or a name.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="Model: a folder, a ZIP archive or a name; also model.tar.gz of AllenNLP, or "
+            "model.ckpt-N of a training with bilm-tf."
+        ),
+    ],
     folder: Annotated[
         Path, typer.Argument(help="New folder to write; with --to onnx, a file OUT.onnx.")
     ],
@@ -38,10 +44,16 @@ def convert(
             "native.",
         ),
     ] = "float32",
+    part: Annotated[
+        str | None,
+        typer.Option(help="ELMo or mix of an AllenNLP model with several: scalar_mix_1."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
 ) -> None:
     """Write a model of any known format in ElmoKit's own, in the published format, or as ONNX."""
-    elmo = ModelOptions(source, device="cpu").load()
+    from elmokit.elmo import Elmo
+
+    elmo = Elmo.load(source, part=part, device="cpu")
     if to == "onnx":
         from elmokit.integrations.onnx import export_onnx
 

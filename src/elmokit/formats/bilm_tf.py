@@ -19,7 +19,8 @@ from elmokit.formats.bilm_tf_layout import (
 )
 from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint
 from elmokit.formats.hdf5_weights import Hdf5Weights, open_hdf5
-from elmokit.formats.source import Source, given_files
+from elmokit.formats.places import given_files
+from elmokit.formats.source import Source
 from elmokit.formats.tables import Entry, Stored, read_all, write_all
 from elmokit.io.atomic import new_folder, reserve_space
 
@@ -40,15 +41,15 @@ class _Names:
 
 def matches(source: Source) -> bool:
     """Return whether a folder or archive has this format."""
-    return bool(_options_names(source)) and any(_is_hdf5(name) for name in source.names)
+    return bool(options_names(source)) and any(_is_hdf5(name) for name in source.names)
 
 
 def read(source: Source) -> Checkpoint:
     """Read a model from a folder or archive, with its softmax and vocabulary if present."""
-    options = _options_names(source)
+    options = options_names(source)
     if len(options) > 1:
         raise FormatError(
-            f"{source.path} has several options files ({_listed(options)}); choose one with "
+            f"{source.path} has several options files ({listed(options)}); choose one with "
             "options= and weights="
         )
     candidates = list(filter(_is_hdf5, source.names))
@@ -62,16 +63,14 @@ def read(source: Source) -> Checkpoint:
     if len(weights) != 1 or len(candidates) > _MOST_FILES:
         raise FormatError(
             f"{source.path} must have exactly one HDF5 file with a dataset char_embed, but has "
-            f"{len(weights)} ({_listed(weights or candidates)}); choose one with options= and "
+            f"{len(weights)} ({listed(weights or candidates)}); choose one with options= and "
             "weights="
         )
-    vocabularies = [n for n in source.names if n in ("vocab.txt", "vocab.txt.gz")] or [
-        n for n in source.names if "vocab" in n and n.endswith((".txt", ".txt.gz"))
-    ]
+    vocabularies = vocabulary_names(source)
     if len(softmaxes) > 1 or (softmaxes and len(vocabularies) > 1):
         raise FormatError(
             f"{source.path} has several softmax or vocabulary files "
-            f"({_listed(softmaxes + vocabularies)}); choose the files with options=, weights=, "
+            f"({listed(softmaxes + vocabularies)}); choose the files with options=, weights=, "
             "softmax= and vocabulary="
         )
     softmax = softmaxes[0] if softmaxes else None
@@ -140,18 +139,46 @@ def write(checkpoint: Checkpoint, folder: Path, overwrite: bool = False) -> None
             (new / "vocab.txt").write_text(lines, encoding="utf-8")
 
 
-def _is_hdf5(name: str) -> bool:
-    return name.endswith((".hdf5", ".h5"))
-
-
-def _options_names(source: Source) -> list[str]:
+def options_names(source: Source) -> list[str]:
+    """Return the names of the options files: options.json, or all that end so."""
     exact = [name for name in source.names if name == "options.json"]
     return exact or [name for name in source.names if name.endswith("options.json")]
 
 
-def _listed(names: list[str]) -> str:
+def vocabulary_names(source: Source) -> list[str]:
+    """Return the names of the word lists: vocab.txt, or all that contain "vocab"."""
+    return [n for n in source.names if n in ("vocab.txt", "vocab.txt.gz")] or [
+        n for n in source.names if "vocab" in n and n.endswith((".txt", ".txt.gz"))
+    ]
+
+
+def listed(names: list[str]) -> str:
+    """Return the first names, for errors."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(map(shortened, names[:3])) + more
+
+
+def read_words(source: Source, name: str, n: int, weights: str) -> list[str]:
+    """Read the words of a softmax.
+
+    Args:
+        source: The folder or archive.
+        name: The word list.
+        n: Rows of the softmax.
+        weights: The file with the softmax, for errors.
+    """
+    lines = source.lines(name, n + 1)  # and the line that bilm-tf skips
+    words = [word for word in map(str.strip, lines) if word != "!!!MAXTERMID"]
+    if len(words) != n:
+        raise ShapeError(
+            f"{weights} has a softmax of {n} words but {source.label(name)} has {len(words)}; use "
+            "the two files of the same model"
+        )
+    return words
+
+
+def _is_hdf5(name: str) -> bool:
+    return name.endswith((".hdf5", ".h5"))
 
 
 def _read(source: Source, names: _Names) -> Checkpoint:
@@ -199,14 +226,7 @@ def _read_vocabulary(source: Source, names: _Names, softmax: Hdf5Weights) -> lis
             f"{softmax.label} has a softmax of {n} words but no vocabulary file; put vocab.txt "
             "next to it or pass vocabulary="
         )
-    lines = source.lines(names.vocabulary, n + 1)  # and the line that bilm-tf skips
-    words = [word for word in map(str.strip, lines) if word != "!!!MAXTERMID"]
-    if len(words) != n:
-        raise ShapeError(
-            f"{softmax.label} has a softmax of {n} words but {source.label(names.vocabulary)} has "
-            f"{len(words)}; use the two files of the same model"
-        )
-    return words
+    return read_words(source, names.vocabulary, n, softmax.label)
 
 
 def _write_hdf5(path: Path, tensors: dict[str, Tensor]) -> None:

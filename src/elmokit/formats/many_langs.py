@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from elmokit.config import PUBLISHED_FILTERS, ModelConfig
 from elmokit.errors import ConfigError, FormatError, UnsupportedModelError, shortened, shown
 from elmokit.formats.checkpoint import Checkpoint
 from elmokit.formats.source import JSON_BYTES, Source
-from elmokit.formats.state_dicts import state_dict
+from elmokit.formats.state_dicts import StateDict
 from elmokit.formats.tables import Entry, read_all, renamed, with_padding_row
+from elmokit.formats.torch_layout import highways_table, lstms_table
 
 LOOKS_FOR = "config.json, token_embedder.pkl and encoder.pkl (ELMoForManyLangs)"
 """The files that identify this format."""
@@ -64,10 +64,10 @@ def read(source: Source) -> Checkpoint:
     tensors: dict[str, Tensor] = {}
     for file, table in (
         (_EMBEDDER, _embedder_table(config)),
-        ("encoder.pkl", _encoder_table(config)),
+        ("encoder.pkl", lstms_table(config)),
     ):
-        find = state_dict(source, file)
-        tensors |= read_all(table, find, label, source.label(file))
+        stored = StateDict(source, file)
+        tensors |= read_all(table, stored.get, label, stored.label)
     return Checkpoint(
         config,
         tensors,
@@ -176,50 +176,10 @@ def _embedder_table(config: ModelConfig) -> Iterator[Entry]:
         yield renamed(name + "weight", native + name + "weight", shape, given)
         yield renamed(name + "bias", native + name + "bias", (count,), given)
     f, given = c.n_filters, f"{c.n_filters} filters"
-    for k in range(c.n_highway):
-        name, where = f"highways._layers.{k}.", f"{native}highways.{k}."
-        yield _highway(name + "weight", where, "weight", (2 * f, f), given)
-        yield _highway(name + "bias", where, "bias", (2 * f,), given)
+    yield from highways_table(config, "highways._layers.")
     given = f"projection_dim = {p}, word_dim = {c.word_dim} and {given}"
     yield renamed("projection.weight", native + "projection.weight", (p, f + c.word_dim), given)
     yield renamed("projection.bias", native + "projection.bias", (p,), given)
-
-
-def _highway(foreign: str, where: str, kind: str, shape: tuple[int, ...], given: str) -> Entry:
-    """Split transform rows and gate rows; the foreign gate keeps x, so its sign is flipped."""
-    return Entry(
-        foreign,
-        (f"{where}transform.{kind}", f"{where}gate.{kind}"),
-        shape,
-        given,
-        lambda t: (t.chunk(2)[0], -t.chunk(2)[1]),
-        lambda transform, gate: torch.cat([transform, -gate]),
-    )
-
-
-def _encoder_table(config: ModelConfig) -> Iterator[Entry]:
-    """Yield the entries of encoder.pkl."""
-    context = config.context
-    h, p = context.cell_dim, context.projection_dim
-    given = f"dim = {h} and projection_dim = {p}"
-    for direction in ("forward", "backward"):
-        for layer in range(context.n_layers):
-            foreign, native = f"{direction}_layer_{layer}.", f"{direction}_layers.{layer}."
-            inputs, state = foreign + "input_linearity.", foreign + "state_linearity."
-            yield _gates(inputs + "weight", native + "input_weight", (4 * h, p), given)
-            yield _gates(state + "weight", native + "state_weight", (4 * h, p), given)
-            yield _gates(state + "bias", native + "bias", (4 * h,), given)
-            yield renamed(foreign + "state_projection.weight", native + "projection", (p, h), given)
-
-
-def _gates(foreign: str, native: str, shape: tuple[int, ...], given: str) -> Entry:
-    """Reorder the gates from i, f, j, o to i, j, f, o; the exchange is its own inverse."""
-
-    def exchange(t: Tensor) -> Tensor:
-        i, second, third, o = t.chunk(4)
-        return torch.cat([i, third, second, o])
-
-    return Entry(foreign, (native,), shape, given, lambda t: (exchange(t),), exchange)
 
 
 def _read_dictionary(source: Source, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The files of a model, in a folder or in a ZIP archive: the only way to their bytes.
+"""The files of a model, in a folder or in an archive: the only way to their bytes.
 
 Model files come from anywhere, so nothing here trusts them. Only regular files are opened. A folder
 is listed a few levels deep. What is packed may become ten times as large, not a thousand times.
@@ -10,32 +10,26 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import stat
 import zipfile
-from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from elmokit.errors import (
-    ElmoKitError,
-    FormatError,
-    ModelNotFoundError,
-    OutOfMemoryError,
-    shortened,
-)
+from elmokit.errors import ElmoKitError, FormatError, OutOfMemoryError, shortened
+from elmokit.formats.tar_files import TarMember, skip
 
 JSON_BYTES = 1 << 20
 """Most bytes of a JSON file: a thousand times the size of a real config."""
-_LEVELS = 4  # folders within folders to look into; a model's files are at the top or just below
-_ENTRIES = 20_000  # of a folder; a model has a dozen
 _PACKED_RATIO = 10  # weights hardly compress at all, word lists by 4, indented JSON by 8
 _PACKED_EXTRA = 16 << 20  # for small files that compress well
 _TEXT_BYTES = 256 << 20  # thirty times the vocabulary of the Billion Word Benchmark
 _KNOWN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+Place = Path | zipfile.ZipInfo | TarMember
+"""Where a file of a model is: on disk, or in an archive."""
 
 
 @contextmanager
@@ -71,15 +65,15 @@ def limit_unpacked(n_bytes: int, n_packed: int, label: str) -> None:
 
 
 class Source:
-    """Named files of a folder, or of a folder in a ZIP archive.
+    """Named files of a folder, or of a folder in an archive.
 
     Args:
         path: The folder or archive.
         files: Path or archive member of each file, by its name relative to the folder.
-        kind: "folder", "ZIP" or "files".
+        kind: "folder", "ZIP", "tar.gz" or "files".
     """
 
-    def __init__(self, path: Path, files: dict[str, Path | zipfile.ZipInfo], kind: str) -> None:
+    def __init__(self, path: Path, files: dict[str, Place], kind: str) -> None:
         self.path, self.kind = path, kind
         self._files = files
 
@@ -113,6 +107,8 @@ class Source:
         place = self._files[name]
         if isinstance(place, zipfile.ZipInfo):
             return place.file_size
+        if isinstance(place, TarMember):
+            return place.size
         with own_errors(f"cannot read {self.label(name)}", "check the path and its permissions"):
             return place.stat().st_size
 
@@ -121,6 +117,8 @@ class Source:
         place, label = self._files[name], self.label(name)
         if isinstance(place, Path):
             return open_file(place)
+        if isinstance(place, TarMember):
+            return self._open_tar_member(place, label)
         with own_errors(f"cannot read {self.path}", "check the path and its permissions"):
             packed = min(place.compress_size, self.path.stat().st_size)
         limit_unpacked(place.file_size, packed, label)
@@ -138,6 +136,23 @@ class Source:
         ):
             # without the size, zipfile would unpack more than the size that was just checked
             return io.BytesIO(member.read(place.file_size))
+
+    def _open_tar_member(self, place: TarMember, label: str) -> BinaryIO:
+        if not place.is_file:
+            raise FormatError(
+                f"{label} is a link or a device, which is not followed; use an archive that "
+                "contains the file itself"
+            )
+        with (
+            own_errors(f"cannot unpack {label}", "download the archive again"),
+            open_file(self.path) as packed,
+            gzip.GzipFile(fileobj=packed) as archive,
+        ):
+            skip(archive, place.offset)  # type: ignore[arg-type]
+            data = archive.read(place.size)
+            if len(data) < place.size:
+                raise ValueError("its end is missing")
+            return io.BytesIO(data)
 
     def text(self, name: str, most: int = _TEXT_BYTES) -> str:
         """Read a UTF-8 text; names ending in .gz are decompressed."""
@@ -201,96 +216,9 @@ class Source:
         return values
 
 
-def sources(path: Path) -> list[Source]:
-    """Return every place where a model could be, the most likely first.
-
-    For a folder this is the folder itself; for an archive, each of its folders from the top down.
-    """
-    if path.is_dir():
-        with own_errors(f"cannot read {path}", "check its permissions"):
-            return [Source(path, dict(_files_below(path)), "folder")]
-    with (
-        own_errors(
-            f"{path} is a file but not a readable ZIP archive",
-            "give a model folder or a ZIP archive, or pass options= and weights=",
-        ),
-        open_file(path) as file,
-        zipfile.ZipFile(file) as archive,
-    ):
-        members = archive.infolist()
-    folders: dict[str, dict[str, Path | zipfile.ZipInfo]] = defaultdict(dict)
-    folders[""] = {}
-    for info in members:
-        parts = info.filename.split("/")
-        if len(parts) > _LEVELS + 1 or not _is_file(parts):
-            continue
-        for level in range(len(parts)):
-            folders["/".join(parts[:level])]["/".join(parts[level:])] = info
-    in_order = sorted(folders, key=lambda folder: (folder.count("/") + bool(folder), folder))
-    return [Source(path, folders[folder], "ZIP") for folder in in_order]
-
-
-def _files_below(path: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a folder by their relative names, a level at a time, up to a limit."""
-    level, left = [""], _ENTRIES
-    for _ in range(_LEVELS):
-        below: list[str] = []
-        for folder in level:
-            # a model may have a subfolder that must not be read, but it must be readable itself
-            with suppress(OSError) if folder else nullcontext(), os.scandir(path / folder) as found:
-                for entry in found:
-                    left -= 1
-                    if left < 0:
-                        return
-                    file = path / folder / entry.name
-                    if file.is_file():  # follows links, as downloads in a cache are links
-                        yield folder + entry.name, file
-                    elif entry.is_dir(follow_symlinks=False):
-                        below.append(f"{folder}{entry.name}/")
-        level = below
-
-
-def _is_file(parts: list[str]) -> bool:
-    """Return False for folders, empty names, and the hidden files that macOS adds to archives."""
-    return parts[-1] != "" and parts[-1][0] != "." and "__MACOSX" not in parts
-
-
 def open_file(path: Path) -> BinaryIO:
     """Open a regular file; a pipe or a device would never end."""
     with own_errors(f"cannot read {path}", "check the path and its permissions"):
         if not stat.S_ISREG(path.stat().st_mode):
             raise FormatError(f"{path} is not a regular file; give a file, a folder or an archive")
         return open(path, "rb")
-
-
-def given_files(**paths: str | Path | None) -> Source:
-    """Return separate files as a source, by the names of the arguments that gave them.
-
-    The name of a .gz file ends in .gz too.
-    """
-    files: dict[str, Path | zipfile.ZipInfo] = {}
-    for name, given in paths.items():
-        if given is None:
-            continue
-        path = expanded(given)
-        if str(path).startswith(("http:", "https:")):
-            raise ModelNotFoundError(
-                f"the {name} file is a web address ({path}); ElmoKit does not download models, so "
-                "download the file and give its path"
-            )
-        try:
-            is_file = path.is_file()
-        except OSError as error:  # the name is too long, or a folder must not be read
-            raise ModelNotFoundError(f"cannot read {path}: {error.strerror}") from error
-        if not is_file:
-            raise ModelNotFoundError(f"there is no {name} file {path}; check the path")
-        files[name + ".gz" * (path.suffix == ".gz")] = path
-    return Source(Path(paths["weights"] or ""), files, "files")
-
-
-def expanded(path: str | Path) -> Path:
-    """Return a path with ~ expanded."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:  # ~name without such a user
-        raise ModelNotFoundError(f"there is no home folder for {shortened(str(path))}") from error
