@@ -2,7 +2,7 @@
 
     python examples/flair_ner.py [FOLDER]
 
-FOLDER has the .iob2 files of UNER English-EWT: 2,000 sentences to train on, 500 to choose the best
+FOLDER has the .iob2 files of UNER English-EWT: 2,000 sentences to train on, 300 to choose the best
 epoch, 1,000 to test. Without it, the few sentences of examples/data show that everything works.
 Needs the extra: pip install 'elmokit[flair]'
 """
@@ -23,7 +23,7 @@ from flair.trainers import ModelTrainer
 
 from elmokit.integrations.flair import ELMoEmbeddings
 
-EPOCHS = 8
+EPOCHS = 4
 logging.getLogger("flair").setLevel(logging.WARNING)
 
 
@@ -50,7 +50,7 @@ def read(folder: str | None) -> Corpus:
     )
     train, dev, test = (
         [part[i] for i in range(n)]
-        for part, n in ((corpus.train, 2000), (corpus.dev, 500), (corpus.test, 1000))
+        for part, n in ((corpus.train, 2000), (corpus.dev, 300), (corpus.test, 1000))
     )
     return Corpus(train, dev, test, name="UNER English-EWT")
 
@@ -76,7 +76,7 @@ def train(corpus: Corpus, name: str, *more: ELMoEmbeddings) -> SequenceTagger:
         StackedEmbeddings([*more, *learned]),
         corpus.make_label_dictionary("ner", add_unk=False),
         tag_type="ner",
-        hidden_size=128,
+        hidden_size=64,
         reproject_embeddings=False,
     )
     with TemporaryDirectory() as folder:
