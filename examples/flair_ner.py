@@ -15,15 +15,15 @@ from tempfile import TemporaryDirectory
 
 import flair
 import torch
-from flair.data import Corpus, Dictionary, Sentence
+from flair.data import Corpus, Sentence
 from flair.datasets import ColumnCorpus
-from flair.embeddings import CharacterEmbeddings, OneHotEmbeddings, StackedEmbeddings
+from flair.embeddings import OneHotEmbeddings, StackedEmbeddings
 from flair.models import SequenceTagger
 from flair.trainers import ModelTrainer
 
 from elmokit.integrations.flair import ELMoEmbeddings
 
-EPOCHS = 4
+EPOCHS = 6
 logging.getLogger("flair").setLevel(logging.WARNING)
 
 
@@ -55,36 +55,25 @@ def read(folder: str | None) -> Corpus:
     return Corpus(train, dev, test, name="UNER English-EWT")
 
 
-def characters(corpus: Corpus) -> Dictionary:
-    """All characters of the training sentences: flair would download a list."""
-    found = Dictionary()
-    for character in sorted({c for sentence in corpus.train for c in sentence.text}):
-        found.add_item(character)
-    return found
-
-
 def train(corpus: Corpus, name: str, *more: ELMoEmbeddings) -> SequenceTagger:
-    """Train a tagger on learned embeddings of words and characters, and others if given."""
+    """Train a tagger on learned embeddings of words, and others if given."""
     flair.set_seed(1)
     start = time.process_time()
-    learned = [
-        CharacterEmbeddings(characters(corpus)),
-        # last: flair does not save the name of these, which decides the order in a loaded stack
-        OneHotEmbeddings.from_corpus(corpus, min_freq=2, embedding_length=100),
-    ]
+    words = OneHotEmbeddings.from_corpus(corpus, min_freq=2, embedding_length=100)
     tagger = SequenceTagger(
-        StackedEmbeddings([*more, *learned]),
+        # words last: flair does not save their name, which decides the order in a loaded stack
+        StackedEmbeddings([*more, words]),
         corpus.make_label_dictionary("ner", add_unk=False),
         tag_type="ner",
-        hidden_size=64,
+        hidden_size=128,
         reproject_embeddings=False,
     )
     with TemporaryDirectory() as folder:
         ModelTrainer(tagger, corpus).train(
             folder,
             optimizer=torch.optim.AdamW,
-            learning_rate=2e-3,
-            mini_batch_size=16,
+            learning_rate=5e-3,
+            mini_batch_size=32 if len(corpus.train) > 100 else 4,
             max_epochs=EPOCHS,
             embeddings_storage_mode="cpu",
         )
@@ -100,10 +89,10 @@ def train(corpus: Corpus, name: str, *more: ELMoEmbeddings) -> SequenceTagger:
 if __name__ == "__main__":
     corpus = read(sys.argv[1] if len(sys.argv) > 1 else None)
     print(", ".join(f"{len(part)} sentences" for part in (corpus.train, corpus.dev, corpus.test)))
-    train(corpus, "words and characters")
+    train(corpus, "words")
     for sentence in [*corpus.train, *corpus.dev, *corpus.test]:
         sentence.clear_embeddings()
-    tagger = train(corpus, "with ELMo", ELMoEmbeddings("en"))
+    tagger = train(corpus, "words and ELMo", ELMoEmbeddings("en"))
     sentence = Sentence("Angela Miller moved from Paris to work for Blue Ocean Airlines .")
     tagger.predict(sentence)
     for entity in sentence.get_spans("ner"):

@@ -1,6 +1,9 @@
 """flair's models on ELMo embeddings: train, save, and load in a new process."""
 
 import json
+import logging
+import re
+import runpy
 import subprocess
 import sys
 
@@ -22,6 +25,7 @@ from flair.models import SequenceTagger, TextClassifier
 from flair.trainers import ModelTrainer
 
 from elmokit.integrations.flair import ELMoEmbeddings
+from helpers.docs import ROOT
 
 pytestmark = [
     # flair 0.15 calls what PyTorch calls otherwise now
@@ -200,3 +204,17 @@ def test_a_tagger_on_the_bundled_model_is_small(corpus, tmp_path, loader):
     file = same_in_a_new_process(tagger, "tags", tmp_path, loader)
     n_numbers = sum(parameter.numel() for parameter in tagger.parameters())
     assert file.stat().st_size < 4 * n_numbers + 100_000
+
+
+def test_the_example_runs(monkeypatch, capfd):
+    path = ROOT / "examples/flair_ner.py"
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    monkeypatch.setattr(logging.getLogger("flair"), "level", logging.WARNING)
+    runpy.run_path(str(path), run_name="__main__")
+    first, *lines = capfd.readouterr().out.splitlines()
+    assert first == "27 sentences, 9 sentences, 9 sentences"
+    scores = [
+        float(re.fullmatch(r".*: F1 ([0-9.]+), [0-9]+ s, [0-9.]+ MB", i)[1]) for i in lines[:2]
+    ]
+    assert scores[1] > scores[0]
+    assert len(lines) > 2  # what the second tagger finds in a new sentence

@@ -1,12 +1,11 @@
 """gensim: word vectors of the token layer, searched by gensim and written as word2vec files."""
 
 import logging
-import sys
 
 import numpy as np
 import pytest
 
-from elmokit import Elmo, InputError, MissingExtraError, OutputError
+from elmokit import Elmo, InputError, OutputError
 from elmokit.integrations.gensim import save_word2vec, to_keyed_vectors
 from helpers.models import VOCABULARY
 
@@ -132,9 +131,3 @@ def test_a_failed_write_leaves_the_old_file(tiny, tmp_path, monkeypatch):
     assert path.read_text() == "old"
     with pytest.raises(OutputError, match="does not exist"):
         save_word2vec(vectors, tmp_path / "none" / "v.txt")
-
-
-def test_a_missing_extra_names_its_command(tiny, monkeypatch):
-    monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'elmokit\[gensim\]'"):
-        to_keyed_vectors(tiny, ["cat"])
