@@ -14,7 +14,7 @@ import torch
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, MissingExtraError, ModelNotFoundError
 from elmokit.formats import bundled_models, bundled_path, native, read_model
-from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.formats.checkpoint import MODEL_FILES, SOFTMAX, Checkpoint
 from elmokit.inference.arrays import Array
 from elmokit.inference.layers import Layers
 
@@ -56,6 +56,11 @@ class FrozenBiLM(Shim):  # type: ignore[misc]  # thinc has no types where it is 
     @property
     def elmo(self) -> Elmo:
         """The model, which is loaded by the first use."""
+        if os.getpid() != self._process:
+            # Forked, as nlp.pipe does with n_process. OpenMP's threads did not survive that, and
+            # several processes are faster with one thread each.
+            torch.set_num_threads(1)
+            self._process = os.getpid()
         if self._elmo is None:
             checkpoint = _without_softmax(self._read())
             found = checkpoint.checksum()
@@ -65,11 +70,6 @@ class FrozenBiLM(Shim):  # type: ignore[misc]  # thinc has no types where it is 
                     f"{self._checksum}, not {found}); give the original as the setting model"
                 )
             self._elmo, self._checksum, self._files = Elmo(checkpoint, device="cpu"), found, None
-        if os.getpid() != self._process:
-            # Forked, as nlp.pipe does with n_process. OpenMP's threads did not survive that, and
-            # one thread per process is what several processes need.
-            torch.set_num_threads(1)
-            self._process = os.getpid()
         return self._elmo
 
     def arrays(
@@ -100,7 +100,7 @@ class FrozenBiLM(Shim):  # type: ignore[misc]  # thinc has no types where it is 
         for own in places:
             yield [
                 (place, self._keep(tokens, next(encoded)) if array is None else array)
-                for place, (tokens, array) in zip(own, each)  # noqa: B905  # each has others too
+                for place, (tokens, array) in zip(own, each)  # noqa: B905  # of more documents
             ]
 
     def _keep(self, tokens: tuple[str, ...], array: Array) -> Array:
@@ -121,8 +121,8 @@ class FrozenBiLM(Shim):  # type: ignore[misc]  # thinc has no types where it is 
                     "store = true: put the biLM there, or override the setting model"
                 ) from error
         with tempfile.TemporaryDirectory() as folder:
-            for name, data in self._files.items():
-                Path(folder, name).write_bytes(data)
+            for name in MODEL_FILES & set(self._files):
+                Path(folder, name).write_bytes(self._files[name])
             return read_model(folder)
 
     def to_bytes(self) -> bytes:
@@ -146,9 +146,10 @@ class FrozenBiLM(Shim):  # type: ignore[misc]  # thinc has no types where it is 
     def from_bytes(self, data: bytes) -> FrozenBiLM:
         """Take over a saved checksum. The biLM is loaded later, by the first use."""
         values = srsly.msgpack_loads(data)
-        self._checksum, self._files = values["sha256"], values["files"]
-        self._elmo = None
-        self._cache, self._free = {}, self.cache_mb << 20
+        if values["sha256"] != self._checksum:
+            self._elmo, self._cache, self._free = None, {}, self.cache_mb << 20
+        self._checksum = values["sha256"]
+        self._files = values["files"] if self._elmo is None else None
         return self
 
     def copy(self) -> FrozenBiLM:
