@@ -166,3 +166,27 @@ def test_a_package_that_contains_its_model_works_elsewhere(trained, best, tmp_pa
         shutil.move(hidden, trained / "bilm")
     assert predicted == 2 * described(wanted)
     close(arrays, 2 * [doc.tensor for doc in wanted])
+
+
+FORK = """
+import spacy
+nlp = spacy.blank("en")
+nlp.add_pipe("elmo")
+texts = ["The cat sat on the mat and slept for a long time ."] * 8
+before = [doc.tensor for doc in nlp.pipe(texts)]
+after = [doc.tensor for doc in nlp.pipe(texts, n_process=2, batch_size=4)]
+print(max(abs(a - b).max() for a, b in zip(before, after, strict=True)))
+"""
+
+
+def test_forks_do_not_hang():
+    """A biLM of a usual size starts threads, which a forked process does not have."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1e-4
