@@ -86,7 +86,7 @@ class FrozenBiLM(Shim):  # type: ignore[misc]  # thinc has no types where it is 
             ops: Where thinc computes. On a GPU, the biLM runs there too.
             training: Whether this is a step of training.
         """
-        elmo = self.elmo.to(f"cuda:{ops.device_id}" if ops.device_type == "gpu" else "cpu")
+        elmo = self.elmo.to("cuda" if ops.device_type == "gpu" else "cpu")
         self._caching |= training
         places = [sentences(doc) for doc in docs]
         words = [
