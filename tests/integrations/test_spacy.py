@@ -125,6 +125,8 @@ def test_only_the_mix_learns_and_is_saved(tiny_folder, docs):
     assert abs(model.get_param("gamma")[0] - 1) > 0.05
     for now, then in zip(model.shims[0].elmo.bilm.parameters(), before, strict=True):
         assert torch.equal(now, then)
+    own = model.shims[0].elmo.mix
+    assert (own.weights.tolist(), own.gamma.item()) == ([0, 0, 0], 1)
     data = model.to_bytes()
     assert len(data) < 1000
     other = build_elmo(str(tiny_folder)).from_bytes(data)

@@ -17,6 +17,8 @@ spacy = pytest.importorskip(
 )
 from spacy.cli import app  # noqa: E402
 from spacy.tokens import Doc, DocBin  # noqa: E402
+from spacy.training import Example  # noqa: E402
+from thinc.api import Adam  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 TAGGER = """
@@ -166,6 +168,33 @@ def test_a_package_that_contains_its_model_works_elsewhere(trained, best, tmp_pa
         shutil.move(hidden, trained / "bilm")
     assert predicted == 2 * described(wanted)
     close(arrays, 2 * [doc.tensor for doc in wanted])
+
+
+SIZES = {"depth": 1, "window_size": 1, "maxout_pieces": 2}
+CNN = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 8, "embed_size": 100, **SIZES}
+CNN |= {"subword_features": True, "pretrained_vectors": None}
+ENCODE = {"@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 16, **SIZES}
+
+
+@pytest.mark.parametrize("kind", ["alone", "under a CNN", "beside a CNN"])
+def test_it_fits_into_other_networks(kind, tiny_folder):
+    elmo = {"@architectures": "elmokit.Elmo.v1", "model": str(tiny_folder), "dropout": 0}
+    tok2vec = {
+        "alone": elmo,
+        "under a CNN": {"@architectures": "spacy.Tok2Vec.v2", "embed": elmo, "encode": ENCODE},
+        "beside a CNN": {"@layers": "concatenate.v1", "*": {"elmo": elmo, "cnn": CNN}},
+    }[kind]
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}
+    tagger = nlp.add_pipe("tagger", config={"model": model})
+    doc = Doc(nlp.vocab, ["Anna", "slept", "."], tags=["NAME", "VERB", "END"])
+    example = Example(nlp.make_doc("Anna slept."), doc)
+    nlp.initialize(lambda: [example])
+    optimizer = Adam(0.02)
+    losses = [nlp.update([example], sgd=optimizer)["tagger"] for _ in range(30)]
+    assert losses[-1] < losses[0] / 2
+    (node,) = [node for node in tagger.model.walk() if node.name == "elmo"]
+    assert np.abs(node.get_param("weights")).min() > 0
 
 
 FORK = """

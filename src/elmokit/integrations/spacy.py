@@ -81,9 +81,10 @@ def _initialize(model: Model, X: object = None, Y: object = None) -> None:  # no
         )
     model.set_dim("nO", elmo.dim)
     if model.attrs["layers"] == "mix":
-        # as vectors of length one: thinc's optimizers fail on numbers without a dimension
+        # γ as an array of length one: thinc's optimizers fail on numbers without a dimension
         for name, value in (("weights", elmo.mix.weights), ("gamma", elmo.mix.gamma.reshape(1))):
-            model.set_param(name, model.ops.asarray(value.detach().cpu().numpy(), dtype="f"))
+            own = value.detach().cpu().numpy().copy()  # optimizers write into it
+            model.set_param(name, model.ops.asarray(own, dtype="f"))
 
 
 def _forward(
