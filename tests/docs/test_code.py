@@ -93,16 +93,13 @@ DRAWN = {
 }
 
 NEEDED = {
-    **dict.fromkeys(["docs/flair.md", "docs/flair.zh.md"], ["flair"]),
-    **dict.fromkeys(["docs/huggingface.md", "docs/huggingface.zh.md"], ["transformers"]),
-    **dict.fromkeys(
-        ["docs/sentence-transformers.md", "docs/sentence-transformers.zh.md"],
-        ["sentence_transformers"],
-    ),
-    "docs/spacy.md": ["spacy"],
-    "docs/spacy.zh.md": ["spacy", "jieba"],
+    "docs/flair": "flair",
+    "docs/huggingface": "transformers",
+    "docs/sentence-transformers": "sentence_transformers",
+    "docs/spacy": "spacy",
+    "docs/spacy.zh": "jieba",
 }
-"""Packages of the page of a tool with an environment of its own; see make test-integrations."""
+"""Packages that the pages of some tools need, in environments of their own: see the Makefile."""
 
 
 @pytest.fixture
@@ -142,7 +139,8 @@ def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch, page):
 @pytest.mark.filterwarnings("ignore::elmokit.LanguageWarning")
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_code_runs(page, workplace, cli):
-    for package in NEEDED.get(page, []):
+    for start in {page.removesuffix(".md"), page.split(".")[0]} & set(NEEDED):
+        package = NEEDED[start]
         pytest.importorskip(package, reason=f"{package} is not installed, which {page} uses")
     names = {"__name__": "page"}
     for block in blocks(page, "python", "bash"):

@@ -77,7 +77,7 @@ class SavedModel(NamedTuple):
             ) from error
 
 
-class ELMoEmbeddings(TokenEmbeddings):  # type: ignore[misc]  # flair is optional, so mypy sees Any
+class ELMoEmbeddings(TokenEmbeddings):
     """ELMo vectors of the tokens of flair's sentences.
 
     The tokens are used as they are. The biLM is frozen. Each sentence is computed independently of

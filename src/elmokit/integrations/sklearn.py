@@ -30,7 +30,7 @@ except ImportError as error:
 AnyTokenizer = str | Tokenizer | Callable[[str], Iterable[str]] | None
 
 
-class ElmoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ElmoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """One ELMo vector per text, as a step of a scikit-learn pipeline.
 
     The biLM is loaded when the vectorizer is fitted, and is shared by all vectorizers of a process

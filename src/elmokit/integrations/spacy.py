@@ -132,7 +132,7 @@ def _forward(
     return vectors, backprop
 
 
-class ElmoVectors(Pipe):  # type: ignore[misc]  # spaCy has no types where it is not installed
+class ElmoVectors(Pipe):
     """The component ``elmo``: contextual vectors in ``doc.tensor``, ``token.vector`` and so on.
 
     It does not learn. To train other components on ELMo, use ``elmokit.Elmo.v1`` in ``tok2vec``.

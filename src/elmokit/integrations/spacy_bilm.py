@@ -31,7 +31,7 @@ except ImportError as error:
 _SENTENCE_ENDS = frozenset(Sentencizer.default_punct_chars)
 
 
-class FrozenBiLM(Shim):  # type: ignore[misc]  # thinc has no types where it is not installed
+class FrozenBiLM(Shim):
     """The biLM of a thinc model.
 
     Its bytes have the checksum of the weights, and the weights themselves only on request. The
