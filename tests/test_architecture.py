@@ -22,6 +22,7 @@ LAYERS = [
     {"pretrain"},
     {"analysis"},
     {"tasks"},
+    {"integrations"},
     {"cli"},
 ]
 """From the bottom up: a module imports from its own layer's package or from layers below."""
