@@ -205,9 +205,13 @@ class Elmo:
         """
         flag(local_files_only, "local_files_only")
         flag(force_download, "force_download")
-        options = {"revision": revision, "token": token, "cache_dir": cache_dir,
-                   "local_files_only": local_files_only or None,
-                   "force_download": force_download or None}  # fmt: skip
+        options: dict[str, Any] = {
+            "revision": revision,
+            "token": token,
+            "cache_dir": cache_dir,
+            "local_files_only": local_files_only or None,
+            "force_download": force_download or None,
+        }
         given = {name: value for name, value in options.items() if value is not None}
         if isinstance(model, str) and hub.is_repository(model):
             return cls.load(hub.download(model, **given), **keywords)

@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *args) -> None:
         pass
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         path = self._started()
         if path.startswith("/lfs/"):
             checksum = path.removeprefix("/lfs/")
@@ -122,13 +122,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET  # noqa: N815
 
-    def do_PUT(self) -> None:  # noqa: N802
+    def do_PUT(self) -> None:
         path = self._started()
         content = self._body()
         self.hub.blobs[path.removeprefix("/upload/")] = content
         self._send(200)
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         path, body = self._started(), self._body()
         if path == "/api/validate-yaml":
             return self._send_json({"errors": [], "warnings": []})

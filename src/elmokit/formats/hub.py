@@ -63,7 +63,7 @@ def download(
     Args:
         repository: Its name, "user/model".
         revision: A branch, a tag or a commit. Default: the main branch.
-        token: An access token, or False to send none. Default: the one that ``hf auth login`` saved.
+        token: An access token, or False to send none. Default: the saved one.
         cache_dir: The cache. Default: that of huggingface_hub.
         local_files_only: Take the model from the cache, without the network.
         force_download: Download all files again.
