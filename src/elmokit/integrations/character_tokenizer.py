@@ -222,7 +222,7 @@ class ElmoTokenizer(PreTrainedTokenizerBase):  # type: ignore[misc]
         return BatchEncoding(data, found, tensor_type=return_tensors)
 
     def _words(self, text: Any, is_split: bool) -> list[tuple[str, tuple[int, int]]]:
-        """The words of a text, each with its offsets: in the text, or in the word if it is split."""
+        """The words of a text with their offsets: in the text, or in the word if it is split."""
         if is_split:
             return [(word, (0, len(word))) for word in strings(text, "text")]
         if not isinstance(text, str):
