@@ -26,8 +26,8 @@ from elmokit.arguments import (
 )
 from elmokit.config import MixConfig, ModelConfig, published_size
 from elmokit.devices import check_memory, choose_device
-from elmokit.errors import ConfigError, InputError, ShapeError, UnsupportedModelError
-from elmokit.formats import DEFAULT_MODEL, WRITERS, native, read_files, read_model
+from elmokit.errors import ConfigError, InputError, ShapeError, UnsupportedModelError, shown
+from elmokit.formats import DEFAULT_MODEL, WRITERS, hub, native, read_files, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.formats.rounding import DTYPES
 from elmokit.inference.arrays import Array
@@ -182,6 +182,53 @@ class Elmo:
         else:
             checkpoint = read_model(DEFAULT_MODEL if model is None else model, part)
         return cls(checkpoint, tokenizer, device, cache_mb, quantize)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model: str | Path | None = None,
+        *,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        cache_dir: str | Path | None = None,
+        local_files_only: bool = False,
+        force_download: bool = False,
+        **keywords: Any,
+    ) -> Elmo:
+        """Load a model from the Hugging Face Hub, or whatever :meth:`load` accepts.
+
+        Needs ``pip install 'elmokit[huggingface]'``. Models are kept in the cache of
+        huggingface_hub, which also obeys its environment variables, such as ``HF_HUB_OFFLINE``.
+        Only model files are downloaded, and their SHA-256 is compared.
+
+        Args:
+            model: A repository, "user/model". A path or a bundled name is loaded from there.
+            revision: A branch, a tag or a commit of the repository. Default: its main branch.
+            token: An access token for a private repository, or False to send none. Default: the
+                token that ``hf auth login`` saved.
+            cache_dir: Another cache.
+            local_files_only: Use what is in the cache, without the network.
+            force_download: Download all files again.
+            **keywords: The other arguments of :meth:`load`.
+        """
+        flag(local_files_only, "local_files_only")
+        flag(force_download, "force_download")
+        options: dict[str, Any] = {
+            "revision": revision,
+            "token": token,
+            "cache_dir": cache_dir,
+            "local_files_only": local_files_only or None,
+            "force_download": force_download or None,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        if isinstance(model, str) and hub.is_repository(model):
+            return cls.load(hub.download(model, **given), **keywords)
+        if given:
+            raise InputError(
+                f"{next(iter(given))}= is for repositories of the Hugging Face Hub, named "
+                f"user/model, and {shown(model)} is none"
+            )
+        return cls.load(model, **keywords)
 
     @classmethod
     def random(cls, config: str | ModelConfig = "small", seed: int = 0, **keywords: Any) -> Elmo:
@@ -640,6 +687,51 @@ class Elmo:
             raise InputError(f"the format {format} stores float32 only, not {dtype}")
         else:
             WRITERS[format](checkpoint, path, overwrite)
+
+    def push_to_hub(
+        self,
+        repository: str,
+        *,
+        dtype: str = "float32",
+        private: bool | None = None,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        license: str | None = None,
+        language: str | None = None,
+        message: str | None = None,
+    ) -> str:
+        """Upload the model to the Hugging Face Hub, in the native format with a model card.
+
+        Needs ``pip install 'elmokit[huggingface]'`` and a token that may write. A model card that
+        the repository already has keeps its text.
+
+        Args:
+            repository: Its name, "user/model". It is created if it does not exist.
+            dtype: As for :meth:`save`.
+            private: Whether a new repository is private. Default: what the account says.
+            revision: The branch, created if it does not exist. Default: the main branch.
+            token: An access token. Default: the one that ``hf auth login`` saved.
+            license: The licence for the model card, such as "apache-2.0". Default: that of the
+                bundled model this one comes from, if any.
+            language: The language for the model card, such as "en". Default: that of the
+                tokenizer, if it is made for one.
+            message: The commit message.
+
+        Returns:
+            The address of the commit.
+        """
+        one_of(dtype, "dtype", DTYPES)
+        return hub.upload(
+            self.checkpoint(),
+            repository,
+            dtype=dtype,
+            private=private,
+            revision=revision,
+            token=token,
+            license=license,
+            language=language,
+            message=message,
+        )
 
     def checkpoint(self) -> Checkpoint:
         """The config and weights as they are now, ready to be written in any format."""

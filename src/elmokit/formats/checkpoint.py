@@ -21,8 +21,11 @@ from elmokit.text.characters import Alphabet, CodepointAlphabet, SimplifiedAlpha
 SOFTMAX = "softmax."
 """Prefix of the softmax's tensor names."""
 
+SUMS = "SHA256SUMS"
+"""File with the SHA-256 of the others, in the format of sha256sum; models on a hub have it."""
+
 MODEL_FILES = {
-    *("config.json", "model.safetensors", "README.md"),
+    *("config.json", "model.safetensors", "README.md", SUMS),
     *("vocabulary.txt", "characters.txt", "words.txt"),
     *("options.json", "weights.hdf5", "softmax.hdf5", "vocab.txt"),
 }

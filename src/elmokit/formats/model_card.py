@@ -6,8 +6,14 @@ from elmokit._version import __version__
 from elmokit.formats.checkpoint import Checkpoint
 
 
-def model_card(checkpoint: Checkpoint, name: str) -> str:
-    """Return a README for a model folder: what the model is, its origin, and how to use it."""
+def model_card(checkpoint: Checkpoint, name: str, load: str = "load") -> str:
+    """Return a README for a model folder: what the model is, its origin, and how to use it.
+
+    Args:
+        checkpoint: The model.
+        name: Its name.
+        load: The method of Elmo that loads it by this name.
+    """
     encoder, context = checkpoint.config.token_encoder, checkpoint.config.context
     filters = ", ".join(f"{width}:{count}" for width, count in encoder.filters)
     directions = "forward and backward" if context.bidirectional else "forward only"
@@ -39,7 +45,7 @@ An ELMo model saved by ElmoKit {__version__}.
 ```python
 from elmokit import Elmo
 
-elmo = Elmo.load("{name}")
+elmo = Elmo.{load}("{name}")
 vectors = elmo.encode(["I went to the bank to deposit money"])  # one (T, {context.output_dim})
 ```
 

@@ -41,6 +41,11 @@ def read(source: Source) -> Checkpoint:
     """Read a model from a folder or archive."""
     label = source.label("config.json")
     values = source.json("config.json")
+    if "model_type" in values:
+        raise FormatError(
+            f"{label} belongs to a model of transformers; load an ELMo model of that kind with "
+            "elmokit.integrations.transformers.ElmoModel.from_pretrained, and convert it by to_elmo"
+        )
     version = values.pop("format_version", None)
     values.pop("elmokit_version", None)
     if version != FORMAT_VERSION:

@@ -111,7 +111,7 @@ class ElmoEmbedding(nn.Module):
 
     def forward(self, batch: Tensor | Sequence[str | Sequence[str]]) -> ElmoOutput:
         """Mixes of a batch of texts, token lists, or character ids (B, T, C) from :meth:`ids`."""
-        ids = self._checked(batch) if isinstance(batch, Tensor) else self.ids(batch)
+        ids = check_ids(self.bilm, batch, "batch") if isinstance(batch, Tensor) else self.ids(batch)
         ids = ids.to(self.bilm.device, torch.long)
         mask = ids[..., 0] > 0
         with torch.set_grad_enabled(self.trainable and torch.is_grad_enabled()):
@@ -143,48 +143,67 @@ class ElmoEmbedding(nn.Module):
 
     def _layers(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Layers (L + 1, B, T + 2, D) of ids (B, T, C), with sentence marks added."""
-        marks = torch.from_numpy(
-            self.alphabet.encode([self.alphabet.begin, self.alphabet.end], self._columns(ids))
-        ).to(ids)
-        n, time, width = ids.shape
-        marked = ids.new_zeros(n, time + 2, width)
-        marked[:, 1:-1] = ids
-        real = lengths > 0  # an empty sentence gets no marks and is not read
-        marked[real, 0] = marks[0]
-        marked[real, lengths[real] + 1] = marks[1]
-        words, index = torch.unique(marked.flatten(0, 1), dim=0, return_inverse=True)
-        vectors = encode_ids(self.bilm.token_encoder, words)
-        tokens = vectors[index].view(n, time + 2, vectors.shape[1])
-        lengths = torch.where(real, lengths + 2, 0)
-        inside = torch.arange(time + 2, device=ids.device) < lengths[:, None]
-        tokens = torch.where(inside[..., None], tokens, 0)
-        layers: Tensor = self.bilm(tokens, lengths)[0]
-        return layers
+        columns = character_columns(self.bilm, ids)
+        marks = self.alphabet.encode([self.alphabet.begin, self.alphabet.end], columns)
+        return marked_layers(self.bilm, ids, lengths, torch.from_numpy(marks))
 
-    def _checked(self, ids: Tensor) -> Tensor:
-        """Ids that a caller has made, after a check: a wrong one would end all work on a GPU."""
-        if ids.dtype not in _INTEGERS or ids.dim() != 3 or ids.layout != torch.strided:
-            raise InputError(
-                "batch must be texts, or whole numbers of the shape (B, T, C), not "
-                f"{str(ids.dtype).removeprefix('torch.')} of the shape {tuple(ids.shape)}"
-            )
-        config = self.bilm.config.token_encoder
-        columns, fewest = self._columns(ids), max(3, config.widest)
-        if columns < fewest:
-            raise InputError(
-                f"batch must have {fewest} or more columns of characters, not {columns}"
-            )
-        most = torch.full((ids.shape[-1],), config.n_characters, device=ids.device)
-        most[columns:] = config.n_words
-        if ((ids < 0) | (ids > most)).any():
-            raise InputError(
-                f"batch has ids from {int(ids.min())} to {int(ids.max())}, but this model has "
-                f"{config.n_characters:,} characters and {config.n_words:,} words; use ids()"
-            )
-        mask = ids[..., 0] > 0
-        if (mask[:, 1:] & ~mask[:, :-1]).any():
-            raise InputError("batch must have padding (tokens of zeros) only after real tokens")
-        return ids
 
-    def _columns(self, ids: Tensor) -> int:
-        return ids.shape[-1] - (self.bilm.token_encoder.word_embedding is not None)
+def marked_layers(bilm: BiLM, ids: Tensor, lengths: Tensor, marks: Tensor) -> Tensor:
+    """Layers (L + 1, B, T + 2, D) of sentences without marks; each distinct word is encoded once.
+
+    Args:
+        bilm: The network.
+        ids: Character ids (B, T, C), zero in the padding, on the device of the network.
+        lengths: Tokens (B,) of each sentence. An empty sentence gets no marks and is not read.
+        marks: Character ids (2, C) of the two sentence marks.
+    """
+    n, time, width = ids.shape
+    marks = marks.to(ids)
+    marked = ids.new_zeros(n, time + 2, width)
+    marked[:, 1:-1] = ids
+    real = lengths > 0
+    marked[real, 0] = marks[0]
+    marked[real, lengths[real] + 1] = marks[1]
+    words, index = torch.unique(marked.flatten(0, 1), dim=0, return_inverse=True)
+    vectors = encode_ids(bilm.token_encoder, words)
+    tokens = vectors[index].view(n, time + 2, vectors.shape[1])
+    lengths = torch.where(real, lengths + 2, 0)
+    inside = torch.arange(time + 2, device=ids.device) < lengths[:, None]
+    tokens = torch.where(inside[..., None], tokens, 0)
+    layers: Tensor = bilm(tokens, lengths)[0]
+    return layers
+
+
+def check_ids(bilm: BiLM, ids: Tensor, name: str) -> Tensor:
+    """Ids that a caller has made, after a check: a wrong one would end all work on a GPU.
+
+    Args:
+        bilm: The network that they are for.
+        ids: Character ids (B, T, C).
+        name: The caller's name for them.
+    """
+    if ids.dtype not in _INTEGERS or ids.dim() != 3 or ids.layout != torch.strided:
+        raise InputError(
+            f"{name} must be texts, or whole numbers of the shape (B, T, C), not "
+            f"{str(ids.dtype).removeprefix('torch.')} of the shape {tuple(ids.shape)}"
+        )
+    config = bilm.config.token_encoder
+    columns, fewest = character_columns(bilm, ids), max(3, config.widest)
+    if columns < fewest:
+        raise InputError(f"{name} must have {fewest} or more columns of characters, not {columns}")
+    most = torch.full((ids.shape[-1],), config.n_characters, device=ids.device)
+    most[columns:] = config.n_words
+    if ((ids < 0) | (ids > most)).any():
+        raise InputError(
+            f"{name} has ids from {int(ids.min())} to {int(ids.max())}, but this model has "
+            f"{config.n_characters:,} characters and {config.n_words:,} words; use ids()"
+        )
+    mask = ids[..., 0] > 0
+    if (mask[:, 1:] & ~mask[:, :-1]).any():
+        raise InputError(f"{name} must have padding (tokens of zeros) only after real tokens")
+    return ids
+
+
+def character_columns(bilm: BiLM, ids: Tensor) -> int:
+    """The columns C of ids that are characters; models with word vectors have one more."""
+    return ids.shape[-1] - (bilm.token_encoder.word_embedding is not None)
