@@ -36,7 +36,7 @@ from elmokit.inference.engine import CARRIED_BATCH_SIZE, Engine
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.perplexity import Perplexity
 from elmokit.inference.pooling import POOLINGS, pool, tokens_of_span
-from elmokit.inference.scoring import LanguageModel, Score, Substitutes
+from elmokit.inference.scoring import LanguageModel, Score
 from elmokit.inference.states import CarriedState, StartState, fitting_state
 from elmokit.inference.vectors import (
     VectorOptions,
@@ -576,7 +576,7 @@ class Elmo(Displayed):
 
     def substitutes(
         self, text: Text, position: int, k: int = 10, *, state: State = "zero"
-    ) -> Substitutes:
+    ) -> list[tuple[str, float]]:
         """The k words that fit a position best, given both contexts, with their probabilities.
 
         The predictions of both directions are multiplied and divided by the word's own frequency,

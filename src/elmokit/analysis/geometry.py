@@ -23,6 +23,7 @@ from elmokit.analysis.reports.report import Report, Reported
 from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
+from elmokit.io.notebook import BriefRepr
 from elmokit.io.progress import DelayedProgress
 
 Vectors = npt.NDArray[np.floating[Any]]
@@ -79,8 +80,8 @@ by subtracting that of 1,000 random occurrences, 0.003 and 0.004.
 """
 
 
-@dataclass(frozen=True)
-class GeometryResult(Reported):
+@dataclass(frozen=True, repr=False)
+class GeometryResult(BriefRepr, Reported):
     """Measures of all layers, and the size of the text."""
 
     layers: list[Geometry]

@@ -10,7 +10,7 @@ import reprlib
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -84,6 +84,11 @@ class _Brief(reprlib.Repr):
         super().__init__()
         self.maxlevel = self.maxlist = self.maxtuple = self.maxdict = 3
         self.maxstring = self.maxother = 40
+
+    def repr_list(self, values: list[Any], level: int) -> str:
+        if values and is_dataclass(values[0]):
+            return f"<{len(values)} {type(values[0]).__name__}>"
+        return super().repr_list(values, level)
 
     def repr_ndarray(self, array: Any, level: int) -> str:
         return f"<array {array.shape}>"

@@ -78,7 +78,7 @@ class Index(Displayed):
         return index
 
     def __repr__(self) -> str:
-        return f"Index({str(self.folder)!r}, tokens={self.config.tokens:,})"
+        return f"Index({self.folder.name!r}, tokens={self.config.tokens:,})"
 
     def _shown(self) -> Shown:
         config = self.config
