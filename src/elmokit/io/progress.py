@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ class DelayedProgress:
                 self._later(LOG_EVERY_SECONDS, self._write_line)
 
     def _update_cell(self) -> None:
-        from IPython.display import display  # a notebook has it
-
+        display = import_module("IPython.display").display  # a notebook has it
         with self._lock:
             if not self._ended:
                 line = {"text/plain": self._line()}

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from elmokit.analysis.reports.report import Report, Reported, Value
-from elmokit.arguments import file_path
 from elmokit.io.figures import short
 from elmokit.io.html_table import Table, html_table
 from elmokit.io.notebook import BriefRepr, Shown
@@ -74,7 +73,7 @@ class WordAttention(BriefRepr, Reported):
 
     def write(self, stem: str | Path) -> list[Path]:
         """Write STEM.json, STEM.csv, STEM.png and STEM.svg; needs the extra ``plots``."""
-        return self.report().write(file_path(stem, "stem").expanduser())
+        return self.report().write(stem)
 
 
 def _labelled(words: list[str], inches: float) -> range:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elmokit.arguments import file_path
 from elmokit.errors import OutputError
 from elmokit.io.atomic import check_place, new_file
 from elmokit.io.html_table import Table, html_table
@@ -75,7 +76,7 @@ class Report(Displayed):
             return "–" if math.isnan(value) else fixed(value, self.digits)
         return f"{value:,}" if isinstance(value, int) else value
 
-    def write(self, stem: Path) -> list[Path]:
+    def write(self, stem: str | Path) -> list[Path]:
         """Write STEM.json and STEM.csv, and with a picture STEM.png and STEM.svg.
 
         Either all files are written, or none.
@@ -83,7 +84,7 @@ class Report(Displayed):
         Args:
             stem: Path without a suffix; a suffix .png, .svg, .json or .csv is removed.
         """
-        stem = check_stem(stem)
+        stem = check_stem(file_path(stem, "stem").expanduser())
         written = []
         with contextlib.ExitStack() as new_files:  # renamed after the last one is complete
             for suffix, write in self._writers().items():
