@@ -27,7 +27,7 @@ from elmokit.arguments import (
 from elmokit.config import MixConfig, ModelConfig, published_size
 from elmokit.devices import check_memory, choose_device
 from elmokit.errors import ConfigError, InputError, ShapeError, UnsupportedModelError, shown
-from elmokit.formats import DEFAULT_MODEL, WRITERS, hub, native, read_files, read_model
+from elmokit.formats import DEFAULT_MODEL, WRITERS, hub, model_name, native, read_files, read_model
 from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.formats.rounding import DTYPES
 from elmokit.inference.arrays import Array
@@ -47,6 +47,8 @@ from elmokit.inference.vectors import (
     resume_arrays,
     stream_arrays,
 )
+from elmokit.io.html_table import facts, html_table
+from elmokit.io.notebook import Displayed, Shown
 from elmokit.io.progress import DelayedProgress
 from elmokit.kernels.cpu_products import check_int8
 from elmokit.nn.bilm import BiLM
@@ -68,7 +70,7 @@ _MOST_SEED = 2**63 - 1
 _WARM_UP = [["."]] * 8  # the state settles after a few repetitions of a sentence
 
 
-class Elmo:
+class Elmo(Displayed):
     """An ELMo model. Create one with :meth:`load`.
 
     Attributes:
@@ -281,9 +283,29 @@ class Elmo:
         """The vocabulary of the softmax; None for a model without one."""
         return self._lm.vocabulary if self._lm else None
 
+    @property
+    def layer_names(self) -> list[str]:
+        """Names of all layers: token layer, LSTM layer 1, and so on."""
+        kind = self.config.context.label
+        return ["token layer", *(f"{kind} layer {k}" for k in range(1, self.n_layers))]
+
+    def _shown(self) -> Shown:
+        values = {
+            "model": model_name(self.source) or self.format,
+            "layers": ", ".join(self.layer_names),
+            "vector width": self.dim,
+            "parameters": self.n_parameters,
+            "vocabulary": len(self.vocabulary) if self.vocabulary else "none",
+            "tokenizer": self.tokenizer.name,
+            "device": str(self.device),
+            "precision": self.precision,
+        }
+        return Shown(html_table(facts("Elmo", values)))
+
     def __repr__(self) -> str:
+        name = model_name(self.source) or self.format
         return (
-            f"Elmo({self.source or self.format!r}, layers={self.n_layers}, dim={self.dim}, "
+            f"Elmo({name!r}, layers={self.n_layers}, dim={self.dim}, "
             f"parameters={self.n_parameters:,}, tokenizer={self.tokenizer.name!r}, "
             f"device={str(self.device)!r})"
         )

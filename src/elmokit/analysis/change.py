@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from elmokit.analysis.geometry import Vectors
 from elmokit.analysis.phrases import Place, find_phrase
+from elmokit.analysis.reports.report import Report, Reported
 from elmokit.analysis.similarity import cosine, unit
 from elmokit.analysis.texts import Reservoir, read_paragraphs, sentences_of
 from elmokit.elmo import Elmo
@@ -68,6 +69,27 @@ class WordChange:
     """Tokens that contain the word and are used in its place; see :func:`sample_occurrences`."""
 
 
+class Changes(list[WordChange], Reported):
+    """The changes of some words.
+
+    Args:
+        changes: The words in order.
+        names: Names of the two texts.
+    """
+
+    def __init__(
+        self, changes: Iterable[WordChange], names: tuple[str, str] = ("old", "new")
+    ) -> None:
+        super().__init__(changes)
+        self.names = names
+
+    def report(self) -> Report:
+        """Return a row for each word, and dots with their intervals."""
+        from elmokit.analysis.reports.change_report import change_report
+
+        return change_report(self, self.names)
+
+
 @dataclass(frozen=True)
 class Occurrence:
     """A sentence, and the place of a phrase in it."""
@@ -86,7 +108,7 @@ def change(
     most: int = 500,
     tokenized: bool = False,
     seed: int = 0,
-) -> list[WordChange]:
+) -> Changes:
     """Compare words between two texts; the most changed come first, words too rare come last.
 
     Args:
@@ -128,7 +150,8 @@ def change(
         for word in common:
             found[word] = _compare(found[word], next(vectors), next(vectors), seed)
             bar.advance(1)
-    return sorted(found.values(), key=lambda c: (c.prt is None, -(c.prt.value if c.prt else 0.0)))
+    order = sorted(found.values(), key=lambda c: (c.prt is None, -(c.prt.value if c.prt else 0.0)))
+    return Changes(order, (Path(old).name, Path(new).name))
 
 
 def _compare(word: WordChange, a: Vectors, b: Vectors, seed: int) -> WordChange:

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from elmokit.analysis.reports.report import Report, Reported
 from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
+from elmokit.io.notebook import BriefRepr
 from elmokit.io.progress import DelayedProgress
 
 Vectors = npt.NDArray[np.floating[Any]]
@@ -78,8 +80,8 @@ by subtracting that of 1,000 random occurrences, 0.003 and 0.004.
 """
 
 
-@dataclass(frozen=True)
-class GeometryResult:
+@dataclass(frozen=True, repr=False)
+class GeometryResult(BriefRepr, Reported):
     """Measures of all layers, and the size of the text."""
 
     layers: list[Geometry]
@@ -88,6 +90,12 @@ class GeometryResult:
     n_sentences: int
     n_words: int
     """Distinct words that occur in enough sentences to be counted."""
+
+    def report(self) -> Report:
+        """Return a table of the measures, and four of them as lines."""
+        from elmokit.analysis.reports.geometry_report import geometry_report
+
+        return geometry_report(self)
 
 
 def geometry(elmo: Elmo, sentences: Sequence[Sequence[str]], seed: int = 0) -> GeometryResult:

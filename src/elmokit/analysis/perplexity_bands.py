@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from elmokit.analysis.reports.report import Report, Reported
 from elmokit.analysis.text_perplexity import score_files
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
 from elmokit.inference.perplexity import mean_perplexities
 from elmokit.inference.scoring import Score
+from elmokit.io.notebook import BriefRepr
 from elmokit.text.vocabulary import Vocabulary
 
 Floats = npt.NDArray[np.float64]
@@ -24,8 +26,8 @@ RANKS = (100, 1_000, 10_000, 100_000)
 """Last rank of each band; a larger vocabulary adds one more, open-ended band."""
 
 
-@dataclass
-class Bands:
+@dataclass(repr=False)
+class Bands(BriefRepr):
     """Losses of a text's tokens, summed by band."""
 
     names: list[str]
@@ -54,14 +56,20 @@ class Bands:
         return Bands(["all"], self.counts.sum(keepdims=True), self.losses.sum(1, keepdims=True))
 
 
-@dataclass
-class BandedPerplexity:
+@dataclass(repr=False)
+class BandedPerplexity(BriefRepr, Reported):
     """Losses of a text by position, by frequency rank, and in total."""
 
     positions: Bands
     ranks: Bands
     whole: Bands
     """Two bands: all tokens, and the sentence marks, which belong to no other band."""
+
+    def report(self) -> Report:
+        """Return a row for each band, and a line for each direction."""
+        from elmokit.analysis.reports.perplexity_bands_report import bands_report
+
+        return bands_report(self)
 
 
 def perplexity_of_text(

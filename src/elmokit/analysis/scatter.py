@@ -7,7 +7,7 @@ be a large dependency for them. Tests compare them with worked examples.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from elmokit.analysis.phrases import Place, check_phrase, find_phrase
+from elmokit.analysis.reports.report import Report, Reported, numbered_layers
 from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError, shown
 from elmokit.io.lines import STANDARD_INPUT, read_lines
+from elmokit.io.notebook import BriefRepr
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -47,8 +49,8 @@ class Example:
     """Its line in the file, from 1."""
 
 
-@dataclass(frozen=True)
-class Occurrences:
+@dataclass(frozen=True, repr=False)
+class Occurrences(BriefRepr, Reported):
     """Occurrences of a word, and their vectors."""
 
     examples: list[Example]
@@ -59,11 +61,19 @@ class Occurrences:
     """(L + 1, N, D), the token layer first."""
     n_without: int = 0
     """Number of sentences that do not contain the word."""
+    word: str = ""
+    layer_names: list[str] = field(default_factory=list, repr=False)
 
     @property
     def senses(self) -> list[str]:
         """Sense (N) of each occurrence."""
         return [example.sense for example in self.examples]
+
+    def report(self) -> Report:
+        """Return the silhouette score of each layer, and the occurrences as points."""
+        from elmokit.analysis.reports.scatter_report import scatter_report
+
+        return scatter_report(self.word, self, numbered_layers(self.layer_names, len(self.vectors)))
 
 
 def read_examples(path: Path) -> list[Example]:
@@ -120,6 +130,8 @@ def find_occurrences(elmo: Elmo, examples: Sequence[Example], word: str) -> Occu
         [place for _, place in found],
         np.stack([encoded[i][:, place.tokens].mean(1) for i, place in found], 1),
         places.count([]),
+        word,
+        elmo.layer_names,
     )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from elmokit.analysis.phrases import Place, require_phrase
+from elmokit.analysis.reports.report import Report, Reported, fixed, numbered_layers
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
+from elmokit.io.html_table import Table, html_table
+from elmokit.io.notebook import BriefRepr, Shown
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -33,17 +36,35 @@ class WordPair:
     """The tokens that contain the word in either sentence, where they are longer than the word."""
 
 
-class WordPairs(list[WordPair]):
+class WordPairs(list[WordPair], Reported):
     """Pairs of a word's occurrences, in the order of the sentences.
 
     Args:
         pairs: The pairs.
         counts: How often the word occurs in each sentence.
+        word: The word.
+        sentences: The two sentences.
+        layer_names: Names (L + 1) of the layers.
     """
 
-    def __init__(self, pairs: Iterable[WordPair], counts: Sequence[int]) -> None:
+    def __init__(
+        self,
+        pairs: Iterable[WordPair],
+        counts: Sequence[int],
+        word: str = "",
+        sentences: Sequence[str] = (),
+        layer_names: Sequence[str] = (),
+    ) -> None:
         super().__init__(pairs)
-        self.counts = list(counts)
+        self.counts, self.word = list(counts), word
+        self.sentences, self.layer_names = list(sentences), list(layer_names)
+
+    def report(self) -> Report:
+        """Return a row for each pair, and bars."""
+        from elmokit.analysis.reports.similarity_report import word_report
+
+        layers = numbered_layers(self.layer_names, len(self[0].cosines) if self else 0)
+        return word_report(self.word, self, layers, self.sentences)
 
     @property
     def left_out(self) -> str:
@@ -58,8 +79,8 @@ class WordPairs(list[WordPair]):
         )
 
 
-@dataclass(frozen=True)
-class TokenPairs:
+@dataclass(frozen=True, repr=False)
+class TokenPairs(BriefRepr, Reported):
     """Cosine similarity of every token of one sentence to every token of another."""
 
     first: list[str]
@@ -70,6 +91,22 @@ class TokenPairs:
     """(L + 1, T, U), the token layer first."""
     sentences: Floats
     """Cosine similarity (L + 1,) of the sentences' mean vectors."""
+    layer_names: list[str] = field(default_factory=list, repr=False)
+
+    def report(self) -> Report:
+        """Return a row for each pair of tokens, and a heat map for each layer."""
+        from elmokit.analysis.reports.similarity_report import heat_map_report
+
+        return heat_map_report(self, self._layers)
+
+    @property
+    def _layers(self) -> list[str]:
+        return numbered_layers(self.layer_names, len(self.cosines))
+
+    def _shown(self) -> Shown:
+        report = self.report()  # has more rows than anyone reads; the picture shows them
+        wholes = [["whole sentences", *map(fixed, self.sentences.tolist())]]
+        return Shown(html_table(Table(wholes, ["", *self._layers], report.title)), report.picture())
 
 
 def cosine(a: Floats, b: Floats) -> Floats:
@@ -104,7 +141,8 @@ def word_similarity(elmo: Elmo, first: Text, second: Text, word: str) -> WordPai
         for a in places[0]
         for b in places[1]
     )
-    return WordPairs(pairs, counts)
+    texts = [text if isinstance(text, str) else " ".join(text) for text in (first, second)]
+    return WordPairs(pairs, counts, word, texts, elmo.layer_names)
 
 
 def sentence_similarity(elmo: Elmo, first: Text, second: Text) -> Floats:
@@ -122,7 +160,8 @@ def token_pairs(elmo: Elmo, first: Text, second: Text) -> TokenPairs:
             f"expected at most {_MOST_PAIRS:,} pairs"
         )
     x, y = elmo.encode([a, b], layers="all")
-    return TokenPairs(a, b, unit(x) @ unit(y).swapaxes(1, 2), cosine(x.mean(1), y.mean(1)))
+    cosines, whole = unit(x) @ unit(y).swapaxes(1, 2), cosine(x.mean(1), y.mean(1))
+    return TokenPairs(a, b, cosines, whole, elmo.layer_names)
 
 
 def unit(vectors: Floats) -> Floats:

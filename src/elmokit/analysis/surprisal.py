@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from elmokit.analysis.reports.report import Report, Reported
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
+from elmokit.io.notebook import BriefRepr
 
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Surprisal:
+@dataclass(frozen=True, repr=False)
+class Surprisal(BriefRepr, Reported):
     """-log2 p of a sentence's tokens."""
 
     tokens: list[str]
@@ -27,6 +29,12 @@ class Surprisal:
     def label(self, i: int) -> str:
         """Return a token, with a star appended if it is not in the vocabulary."""
         return self.tokens[i] + ("" if self.known[i] else "*")
+
+    def report(self) -> Report:
+        """Return a row for each token, and bars."""
+        from elmokit.analysis.reports.surprisal_report import surprisal_report
+
+        return surprisal_report(self)
 
 
 def surprisal(elmo: Elmo, text: Text) -> Surprisal:

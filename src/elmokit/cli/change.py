@@ -44,7 +44,6 @@ def change(
     A PRT below "PRT chance" may be due to chance.
     """
     from elmokit.analysis.change import change as compare
-    from elmokit.analysis.reports.change_report import change_report
 
     elmo = model.load(tokenized)
     found = compare(
@@ -57,6 +56,6 @@ def change(
         tokenized=tokenized,
         seed=seed,
     )
-    report = change_report(found, (old.name, new.name))
+    report = found.report()
     given = {"layer": layer, "most": most, "tokenized": tokenized, "seed": seed}
     give(report, out, elmo, old=old, new=new, **given)

@@ -30,10 +30,9 @@ def geometry(
     Words count if they occur in at least five sentences.
     """
     from elmokit.analysis.geometry import geometry as measure
-    from elmokit.analysis.reports.geometry_report import geometry_report
     from elmokit.analysis.texts import sample_sentences
 
     elmo = model.load(tokenized)
     sentences = sample_sentences(elmo, text, max_tokens, tokenized, seed)
-    report = geometry_report(measure(elmo, sentences, seed))
+    report = measure(elmo, sentences, seed).report()
     give(report, out, elmo, text=text, max_tokens=max_tokens, tokenized=tokenized, seed=seed)

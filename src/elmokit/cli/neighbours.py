@@ -54,7 +54,7 @@ def neighbours(
     found = find(opened, elmo, sentence, word, k, which=which, same_word=same_word, brute=brute)
     seconds["first query"] = perf_counter() - started
     given = {"which": which, "same_word": same_word, "brute": brute}
-    report = neighbours_report(opened, found, seconds)
+    report = neighbours_report(found, seconds)
     give(report, out, elmo, index=index, sentence=sentence, k=k, **given)
     if not found.occurrences:
         what = f"occurrence of {found.tokens[found.position]!r}" if same_word else "token"

@@ -83,12 +83,6 @@ def kind_of_layers(elmo: Elmo) -> str:
     return elmo.config.context.label
 
 
-def layer_names(elmo: Elmo) -> list[str]:
-    """Names of all layers, for a table."""
-    kind = kind_of_layers(elmo)
-    return ["token layer", *(f"{kind} layer {k}" for k in range(1, elmo.n_layers))]
-
-
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print a table on standard output, with numbers aligned to the right."""
     from rich.box import SIMPLE

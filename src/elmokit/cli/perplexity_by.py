@@ -21,8 +21,7 @@ def perplexity_by(
     model's vocabulary, which starts with the most frequent words.
     """
     from elmokit.analysis.perplexity_bands import perplexity_of_text
-    from elmokit.analysis.reports.perplexity_bands_report import bands_report
 
     elmo = model.load(tokenized)
     found = perplexity_of_text(elmo, text, max_tokens, tokenized)
-    give(bands_report(found), out, elmo, text=text, max_tokens=max_tokens, tokenized=tokenized)
+    give(found.report(), out, elmo, text=text, max_tokens=max_tokens, tokenized=tokenized)

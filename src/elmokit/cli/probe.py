@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli.options import ModelOptions, SeedOption, with_model
-from elmokit.cli.output import give, layer_names
+from elmokit.cli.output import give
 from elmokit.cli.places import OutOption
 
 probe = typer.Typer(
@@ -50,7 +50,6 @@ def pos(
     """
     from elmokit.analysis.probes.probing import probe as run_probe
     from elmokit.analysis.probes.probing import sample
-    from elmokit.analysis.reports.probes_report import probe_report
     from elmokit.io.conll import read_conll
 
     known, asked = (
@@ -58,6 +57,6 @@ def pos(
     )
     elmo = model.load()
     result = run_probe(elmo, known, asked, seed)
-    report = probe_report(result, layer_names(elmo))
+    report = result.report()
     given = {"column": column, "word_column": word_column, "max_sentences": max_sentences}
     give(report, out, elmo, train=train, dev=dev, **given, seed=seed)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli.options import ModelOptions, with_model
-from elmokit.cli.output import give, layer_names
+from elmokit.cli.output import give
 from elmokit.cli.places import OutOption
 
 
@@ -39,7 +39,6 @@ def scatter(
     The silhouette, by cosine distance of the full vectors, is 1 if senses are far apart, and 0 or
     less if they overlap. The picture shows the first two principal components of each layer.
     """
-    from elmokit.analysis.reports.scatter_report import scatter_report
     from elmokit.analysis.scatter import bundled_examples, find_occurrences, read_examples
     from elmokit.errors import InputError
 
@@ -54,5 +53,4 @@ def scatter(
         word = "苹果" if elmo.tokenizer.name == "chinese" else "bank"
         examples = bundled_examples(word)
     found = find_occurrences(elmo, examples, word)
-    report = scatter_report(word, found, layer_names(elmo))
-    give(report, out, elmo, file=f"bundled sentences with {word}" if file is None else file)
+    give(found.report(), out, elmo, file=f"bundled sentences with {word}" if file is None else file)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli.options import ModelOptions, with_model
-from elmokit.cli.output import layer_names, print_notes, print_table, save, say, warn
+from elmokit.cli.output import print_notes, print_table, save, say, warn
 from elmokit.cli.places import OutOption
 
 
@@ -31,20 +31,19 @@ def similarity(
     The picture of --out has bars for a word, and a heat map of all tokens for whole sentences.
     """
     from elmokit.analysis.reports.report import fixed
-    from elmokit.analysis.reports.similarity_report import heat_map_report, word_report
     from elmokit.analysis.similarity import sentence_similarity, token_pairs, word_similarity
 
     elmo = model.load()
-    names = layer_names(elmo)
+    names = elmo.layer_names
     if word is None:
         pairs = None if out is None else token_pairs(elmo, first, second)
         cosines = sentence_similarity(elmo, first, second)
         print_table(["", *names], [["sentences", *map(fixed, cosines)]])
         if pairs is not None:
-            save(heat_map_report(pairs, names), out, elmo, sentences=[first, second])
+            save(pairs.report(), out, elmo, sentences=[first, second])
     else:
         found = word_similarity(elmo, first, second, word)
-        report = word_report(word, found, names, [first, second])
+        report = found.report()
         print_table(["", *names], report.shown())
         print_notes(report)
         if found.left_out:

@@ -31,14 +31,13 @@ def surprisal(
     them with a star.
     """
     from elmokit.analysis.reports.surprisal_page import page
-    from elmokit.analysis.reports.surprisal_report import surprisal_report
     from elmokit.analysis.surprisal import surprisal
     from elmokit.io.atomic import write_text
 
     elmo = model.load()
     found = surprisal(elmo, sentence)
     _print_strip(found)
-    give(surprisal_report(found), out, elmo, sentence=sentence)
+    give(found.report(), out, elmo, sentence=sentence)
     if html is not None:
         write_text(html, page(found))
         say(f"wrote {html}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli.options import ModelOptions, with_model
-from elmokit.cli.output import give, layer_names, say
+from elmokit.cli.output import give, say
 from elmokit.cli.places import NumbersOption, OutOption, check_file
 
 wsd = typer.Typer(
@@ -91,7 +91,7 @@ def score(
     elmo = model.load()
     vectors.check(elmo)
     scores = {name: evaluate(elmo, vectors, inventory, text) for name, text in texts.items()}
-    report = wsd_report(scores, layer_names(elmo))
+    report = wsd_report(scores, elmo.layer_names)
     give(report, out, elmo, senses=senses, texts=data, wordnet=wordnet)
 
 

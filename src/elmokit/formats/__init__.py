@@ -40,6 +40,15 @@ def bundled_path(name: str) -> Path:
     return _BUNDLED / name
 
 
+def model_name(source: str) -> str:
+    """Return what loads a model again: the name of a bundled one, or an absolute path."""
+    if not source:
+        return ""
+    path = Path(source).absolute()
+    bundled = path.parent == _BUNDLED and path.name in bundled_models()
+    return path.name if bundled else str(path)
+
+
 def find_model(model: str | Path) -> Path:
     """Return the folder or archive of a model.
 

@@ -13,12 +13,14 @@ import numpy.typing as npt
 from elmokit.arguments import each, instance
 from elmokit.errors import InputError
 from elmokit.inference.scoring import Score
+from elmokit.io.html_table import facts, html_table
+from elmokit.io.notebook import Displayed, Shown
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Perplexity:
+class Perplexity(Displayed):
     """Full-softmax perplexity of a text, and the counts behind it."""
 
     forward: float
@@ -95,6 +97,18 @@ class Perplexity:
             n_unknown=n_unknown,
             n_characters=n_characters,
         )
+
+    def _shown(self) -> Shown:
+        values = {
+            "forward": f"{self.forward:,.2f}",
+            "backward": "–" if self.backward is None else f"{self.backward:,.2f}",
+            "mean": f"{self.mean:,.2f}",
+            "bits per character": f"{self.bits_per_character:.3f}",
+            "tokens outside the vocabulary": f"{self.unknown_rate:.2%}",
+            "tokens": self.n_tokens,
+            "sentences": self.n_sentences,
+        }
+        return Shown(html_table(facts("Perplexity", values)))
 
     def values(self) -> dict[str, Any]:
         """All fields as plain values by name, without those that are None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,14 +13,16 @@ from torch import Tensor
 
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.states import StartState
+from elmokit.io.html_table import Table, html_table
+from elmokit.io.notebook import BriefRepr, Displayed, Shown
 from elmokit.nn.softmax import Softmax
 from elmokit.text.vocabulary import Vocabulary
 
 Floats = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Score:
+@dataclass(frozen=True, repr=False)
+class Score(BriefRepr, Displayed):
     """Natural log-probabilities of the tokens of one sentence, by direction."""
 
     tokens: list[str]
@@ -34,6 +36,43 @@ class Score:
     """log p(start of sentence | the sentence), backward; NaN for a forward-only model."""
     known: npt.NDArray[np.bool_]
     """False (T,) for tokens scored as <UNK>: those outside the vocabulary, and <UNK> itself."""
+
+    def _shown(self) -> Shown:
+        directions = {"forward": (*self.forward.tolist(), self.end, "")}
+        if self.backward is not None:
+            directions["backward"] = (*self.backward.tolist(), "", self.start)
+        named = [*self.tokens, "(end of sentence)", "(start of sentence)"]
+        scored = ["" if known else Vocabulary.unknown for known in self.known]
+        columns = [*directions.values(), (*scored, "", "")]
+        rows = [
+            [name, *(f"{value:.2f}" if isinstance(value, float) else value for value in values)]
+            for name, *values in zip(named, *columns, strict=True)
+        ]
+        rows = rows if self.backward is not None else rows[:-1]
+        title = "Natural log-probabilities"
+        return Shown(html_table(Table(rows, ["token", *directions, "scored as"], title)))
+
+
+class Substitutes(list[tuple[str, float]], Displayed):
+    """Words that fit a position, with their probabilities; the best first.
+
+    Args:
+        words: Words and probabilities.
+        tokens: The sentence.
+        position: The position.
+    """
+
+    def __init__(
+        self, words: Iterable[tuple[str, float]], tokens: Sequence[str], position: int
+    ) -> None:
+        super().__init__(words)
+        self.tokens, self.position = list(tokens), position
+
+    def _shown(self) -> Shown:
+        before, after = self.tokens[: self.position], self.tokens[self.position + 1 :]
+        title = " ".join([*before, f"[{self.tokens[self.position]}]", *after])
+        rows = [[word, f"{probability:.3f}"] for word, probability in self]
+        return Shown(html_table(Table(rows, ["word", "probability"], title)))
 
 
 class LanguageModel:
@@ -62,7 +101,7 @@ class LanguageModel:
 
     def substitutes(
         self, tokens: Sequence[str], position: int, k: int, start: StartState = None
-    ) -> list[tuple[str, float]]:
+    ) -> Substitutes:
         """The k most probable words for one position, with their probabilities.
 
         p(w | left, right) ∝ p(w | left) · p(w | right) / p(w), which is Bayes' rule if the two
@@ -86,10 +125,11 @@ class LanguageModel:
 
         (scores,) = self.engine.run([tokens], log_probabilities, start=start)
         best = scores.topk(min(k, len(scores) - 3))
-        return [
+        words = (
             (self.vocabulary.words[int(i)], math.exp(p))
             for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
-        ]
+        )
+        return Substitutes(words, tokens, position)
 
     def _halves(self, top: Tensor) -> tuple[Tensor, Tensor | None]:
         """The forward half (…, P) of a layer (…, D), and the backward half or None."""

@@ -7,6 +7,7 @@ import textwrap
 import unicodedata
 import warnings
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers to go with the colours, for print in black and white."""
 
+_FILE_DPI, _PAGE_DPI = 200, 120  # for print, and for a page with many pictures
 _TITLE_LINE = 0.16  # inches
 _MISSING = re.compile(r"Glyph (\d+) .*missing from")  # matplotlib's warning
 
@@ -40,21 +42,55 @@ def save_figure(
         The characters that no installed font has and that are drawn as boxes; none in an SVG file,
         which leaves fonts to the viewer.
     """
+    is_svg = path.suffix == ".svg"
+
+    def save(figure: Figure) -> None:
+        figure.savefig(path, dpi=_FILE_DPI, metadata={"Date": None} if is_svg else None)
+
+    missing = _in_all_fonts(draw, size, title, save)
+    return "" if is_svg else "".join(sorted(missing))
+
+
+def figure_png(draw: Callable[[Figure], None], size: tuple[float, float], title: str = "") -> bytes:
+    """Draw a figure as the bytes of a PNG file, for a page; arguments as in :func:`save_figure`."""
+    file = BytesIO()
+
+    def save(figure: Figure) -> None:
+        file.seek(0)
+        file.truncate()
+        # without matplotlib's version: equal pictures give equal bytes
+        figure.savefig(file, format="png", dpi=_PAGE_DPI, metadata={"Software": None})
+
+    _in_all_fonts(draw, size, title, save)
+    return file.getvalue()
+
+
+def _in_all_fonts(
+    draw: Callable[[Figure], None],
+    size: tuple[float, float],
+    title: str,
+    save: Callable[[Figure], None],
+) -> frozenset[str]:
+    """Draw a figure, and again with more fonts if the usual one lacks characters.
+
+    Returns:
+        The characters that no font has.
+    """
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise MissingExtraError("matplotlib", "plots", "Pictures") from None
-    missing = _save(draw, size, path, title, [])
+    missing = _draw(draw, size, title, save, [])
     if missing and (families := families_with(missing)):
-        missing = _save(draw, size, path, title, families)
-    return "" if path.suffix == ".svg" else "".join(sorted(missing))
+        missing = _draw(draw, size, title, save, families)
+    return missing
 
 
-def _save(
+def _draw(
     draw: Callable[[Figure], None],
     size: tuple[float, float],
-    path: Path,
     title: str,
+    save: Callable[[Figure], None],
     families: list[str],
 ) -> frozenset[str]:
     """Draw a figure with the usual font and some more; return the characters they do not have."""
@@ -79,8 +115,7 @@ def _save(
         draw(figure)
         if lines:
             figure.suptitle("\n".join(lines), fontsize=9)
-        when = {"Date": None} if path.suffix == ".svg" else None
-        figure.savefig(path, dpi=200, metadata=when)
+        save(figure)
     found = (_MISSING.match(str(warning.message)) for warning in warned)
     return frozenset(chr(int(match[1])) for match in found if match)
 

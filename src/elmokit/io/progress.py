@@ -1,9 +1,12 @@
 """Progress of long work on standard error: a bar in a terminal, a line in notebooks and log files.
 
 The bar is drawn by rich. Only the delay is written by hand, because rich shows a bar at once, even
-for quick work. Elsewhere, a line of text says how much is done: rewritten every second in a
-notebook, and a new line every half minute in a log. A timer starts both, so they also appear if the
-first piece of work takes long.
+for quick work. Elsewhere, a line of text says how much is done: updated every second in a notebook,
+and a new line every half minute in a log. A timer starts both, so they also appear if the first
+piece of work takes long.
+
+In a notebook the line is an output of the cell of its own, which is updated in place. On standard
+error, every update would stay in the stored notebook.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -51,7 +55,7 @@ class DelayedProgress:
         self._timer: threading.Timer | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
-        self._width = 0  # of the line that is rewritten
+        self._cell: Any = None  # the output in a notebook
 
     def __enter__(self) -> DelayedProgress:
         self._started = time.monotonic()
@@ -59,7 +63,7 @@ class DelayedProgress:
             if self._stream.isatty():
                 self._later(SHOW_AFTER_SECONDS, self._show_bar)
             elif _in_notebook():
-                self._later(SHOW_AFTER_SECONDS, self._rewrite_line)
+                self._later(SHOW_AFTER_SECONDS, self._update_cell)
             else:
                 self._later(LOG_EVERY_SECONDS, self._write_line)
         return self
@@ -71,8 +75,8 @@ class DelayedProgress:
                 self._timer.cancel()
             if self._bar is not None:
                 self._bar.stop()
-            if self._width:
-                self._write("\r" + " " * self._width + "\r")
+            if self._cell is not None:
+                self._cell.update({"text/plain": ""}, raw=True)
 
     def advance(self, n: int) -> None:
         """Count n more as done."""
@@ -93,13 +97,16 @@ class DelayedProgress:
                 self._write(self._line() + "\n")
                 self._later(LOG_EVERY_SECONDS, self._write_line)
 
-    def _rewrite_line(self) -> None:
+    def _update_cell(self) -> None:
+        display = import_module("IPython.display").display  # a notebook has it
         with self._lock:
             if not self._ended:
-                line = self._line()
-                self._write("\r" + line.ljust(self._width))
-                self._width = len(line)
-                self._later(NOTEBOOK_EVERY_SECONDS, self._rewrite_line)
+                line = {"text/plain": self._line()}
+                if self._cell is None:
+                    self._cell = display(line, raw=True, display_id=True)
+                else:
+                    self._cell.update(line, raw=True)
+                self._later(NOTEBOOK_EVERY_SECONDS, self._update_cell)
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # a closed log must not end the work

@@ -24,7 +24,7 @@ from elmokit.tasks.heads.span_ranking import (
     mention_loss,
     ranking_loss,
 )
-from elmokit.tasks.marked_text import Mark, MarkedText
+from elmokit.tasks.marked_text import Mark, Marked, MarkedText
 from elmokit.tasks.measures.cluster_scores import cluster_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.documents import read_document_examples
@@ -81,13 +81,32 @@ class CorefSettings:
 
 
 @dataclass(frozen=True)
-class Resolved:
+class Resolved(Marked):
     """A document and the clusters that a model found in it."""
 
     sentences: list[list[str]]
     clusters: list[list[Span]]
     """Mentions (start, end) of each entity, as in :class:`DocumentExample`; in their order."""
     name: str = ""
+
+    def marked(self, kinds: Sequence[str] = ()) -> list[MarkedText]:
+        """Return the sentences with their mentions; each cluster has a number and a colour."""
+        mentions = sorted(
+            (start, end, number)
+            for number, cluster in enumerate(self.clusters)
+            for start, end in cluster
+        )
+        texts: list[MarkedText] = []
+        k = 0
+        for start, end in _places(self.sentences):
+            marks = []
+            while k < len(mentions) and mentions[k][0] < end:
+                a, b, number = mentions[k]
+                marks.append(Mark(a - start, b - start, str(number + 1), number))
+                k += 1
+            title = self.name if not texts else ""
+            texts.append(MarkedText(self.sentences[len(texts)], marks, title))
+        return texts
 
 
 class CorefHead(nn.Module):
@@ -293,22 +312,7 @@ class CoreferenceResolver(Task[DocumentExample, Resolved]):
 
     def marked(self, prediction: Resolved) -> list[MarkedText]:
         """Return the sentences with their mentions; each cluster has a number and a colour."""
-        mentions = sorted(
-            (start, end, number)
-            for number, cluster in enumerate(prediction.clusters)
-            for start, end in cluster
-        )
-        texts: list[MarkedText] = []
-        k = 0
-        for start, end in _places(prediction.sentences):
-            marks = []
-            while k < len(mentions) and mentions[k][0] < end:
-                a, b, number = mentions[k]
-                marks.append(Mark(a - start, b - start, str(number + 1), number))
-                k += 1
-            title = prediction.name if not texts else ""
-            texts.append(MarkedText(prediction.sentences[len(texts)], marks, title))
-        return texts
+        return prediction.marked()
 
     def record(self, prediction: Resolved | None) -> dict[str, Any]:
         """Return sentences and clusters in the form of e2e-coref, and the text of the mentions.

@@ -13,6 +13,8 @@ from torch.nn import functional as F
 
 from elmokit.devices import to_device
 from elmokit.errors import InputError
+from elmokit.io.html_table import Table, html_table
+from elmokit.io.notebook import Displayed, Shown
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.task import Task
 
@@ -26,12 +28,17 @@ Example = TypeVar("Example", bound=_Labelled)
 
 
 @dataclass(frozen=True)
-class Label:
+class Label(Displayed):
     """The label that a model predicts for an example."""
 
     label: str
     probabilities: dict[str, float]
     """Probability of every label."""
+
+    def _shown(self) -> Shown:
+        likely = sorted(self.probabilities.items(), key=lambda pair: -pair[1])
+        rows = [[label, f"{probability:.3f}"] for label, probability in likely]
+        return Shown(html_table(Table(rows, ["label", "probability"])))
 
 
 class LabelTask(Task[Example, Label]):

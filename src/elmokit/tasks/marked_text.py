@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
+
+from elmokit.io.notebook import Displayed, Shown
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#7f3c8d", "#666666")
 """Colours of groups, easy to tell apart with any colour vision; they repeat."""
@@ -53,7 +56,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MarkedText:
+class MarkedText(Displayed):
     """Words, and marks that are nested or apart."""
 
     words: Sequence[str]
@@ -80,19 +83,31 @@ class MarkedText:
         text = "".join(piece.text for piece in self.pieces())
         return f"{self.title} {text}" if self.title else text
 
-    def html(self) -> str:
-        """Return a paragraph of HTML."""
+    def html(self, styled: bool = False) -> str:
+        """Return a paragraph of HTML.
+
+        Args:
+            styled: Whether styles are inside the elements; otherwise a page has them.
+        """
         parts = []
         for event, mark, word in self._events():
             if event == "open" and mark is not None:
-                parts.append(f'<mark class="c{mark.group % len(COLOURS)}">')
+                number = mark.group % len(COLOURS)
+                look = f'style="{_mark_style(number)}"' if styled else f'class="c{number}"'
+                parts.append(f"<mark {look}>")
             elif event == "close" and mark is not None:
-                label = f"<small>{escape(mark.label)}</small>" if mark.label else ""
+                small = '<small style="font-weight: bold; margin-left: .3em;">'
+                small = small if styled else "<small>"
+                label = f"{small}{escape(mark.label)}</small>" if mark.label else ""
                 parts.append(f"{label}</mark>")
             else:
                 parts.append(escape(word))
-        title = f"<h2>{escape(self.title)}</h2>\n" if self.title else ""
+        head = "b" if styled else "h2"
+        title = f"<{head}>{escape(self.title)}</{head}>\n" if self.title else ""
         return f'{title}<p dir="auto">{"".join(parts)}</p>'
+
+    def _shown(self) -> Shown:
+        return Shown(self.html(styled=True))
 
     def _events(self) -> Iterator[tuple[str, Mark | None, str]]:
         """Yield marks that open and close, words, and the spaces between words."""
@@ -111,6 +126,30 @@ class MarkedText:
             yield "word", None, word
         while inside:
             yield "close", inside.pop(), ""
+
+
+class Marked(Displayed):
+    """A prediction that is text with marked spans."""
+
+    @abstractmethod
+    def marked(self, kinds: Sequence[str] = ()) -> list[MarkedText]:
+        """Return the text with its marks.
+
+        Args:
+            kinds: All kinds of marks, whose order decides the colours; none for the order in which
+                they occur here.
+        """
+
+    def _shown(self) -> Shown:
+        return Shown("\n".join(text.html(styled=True) for text in self.marked()))
+
+
+def _mark_style(number: int) -> str:
+    colour = COLOURS[number]
+    return (
+        f"color: inherit; background: {colour}26; border-bottom: 2px solid {colour}; "
+        "border-radius: .2em; padding: .1em .15em;"
+    )
 
 
 def html_page(texts: Iterable[MarkedText], title: str) -> Iterator[str]:

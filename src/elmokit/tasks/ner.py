@@ -8,7 +8,7 @@ from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.io.lines import shown_path
-from elmokit.tasks.marked_text import Mark, MarkedText
+from elmokit.tasks.marked_text import MarkedText
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.measures.spans import span_scores
 from elmokit.tasks.measures.tag_schemes import detect_scheme, read_spans, to_iob2
@@ -60,10 +60,7 @@ class NerTagger(Tagger):
 
     def marked(self, prediction: Tagged) -> list[MarkedText]:
         """Return the sentence with its entities; each type has a colour."""
-        types = {label[2:]: i for i, label in enumerate(self.labels[1::2])}
-        spans = read_spans(prediction.tags)
-        marks = [Mark(start, end, kind, types.get(kind, 0)) for start, end, kind in spans]
-        return [MarkedText(prediction.words, marks)]
+        return prediction.marked([label[2:] for label in self.labels[1::2]])
 
     def record(self, prediction: Tagged | None) -> dict[str, Any]:
         """Return words, tags and entities; ``end`` is the word after the last one."""

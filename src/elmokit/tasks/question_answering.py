@@ -18,7 +18,7 @@ from elmokit.devices import to_device
 from elmokit.errors import InputError, shown
 from elmokit.tasks.heads.bidaf import SpanNetwork, Text, best_spans, span_loss
 from elmokit.tasks.heads.encoders import CharCNN
-from elmokit.tasks.marked_text import Mark, MarkedText
+from elmokit.tasks.marked_text import Mark, Marked, MarkedText
 from elmokit.tasks.measures.answers import answer_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.passages import PIECES, Passage, answer_words, split_passage, windows
@@ -69,7 +69,7 @@ class AnswererSettings:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Marked):
     """The answer to a question: a part of its passage."""
 
     question: str
@@ -92,6 +92,11 @@ class Answer:
     def probability(self) -> float:
         """Probability of its first word times that of its last word."""
         return min(1.0, math.exp(self.score - self.total))
+
+    def marked(self, kinds: Sequence[str] = ()) -> list[MarkedText]:
+        """Return the passage with the answer, after the question."""
+        words = [self.passage[: self.start], self.text, self.passage[self.end :]]
+        return [MarkedText(words, [Mark(1, 2, "", 0)], self.question, between="")]
 
 
 class SpanScores(NamedTuple):
@@ -270,9 +275,7 @@ class QuestionAnswerer(Task[QuestionExample, Answer]):
 
     def marked(self, prediction: Answer) -> list[MarkedText]:
         """Return the passage with the answer, after the question."""
-        passage, start, end = prediction.passage, prediction.start, prediction.end
-        words = [passage[:start], passage[start:end], passage[end:]]
-        return [MarkedText(words, [Mark(1, 2, "", 0)], prediction.question, between="")]
+        return prediction.marked()
 
     def record(self, prediction: Answer | None) -> dict[str, Any]:
         """Return the answer, its characters in the passage, and its probability."""

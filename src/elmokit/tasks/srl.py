@@ -17,7 +17,7 @@ from elmokit.errors import InputError
 from elmokit.tasks.heads.alternating import AlternatingLSTM
 from elmokit.tasks.heads.bio_viterbi import FORBIDDEN, best_bio
 from elmokit.tasks.heads.encoders import LockedDropout
-from elmokit.tasks.marked_text import COLOURS, Mark, MarkedText
+from elmokit.tasks.marked_text import COLOURS, Mark, Marked, MarkedText
 from elmokit.tasks.measures.role_scores import role_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.measures.tag_schemes import Span, read_spans
@@ -52,7 +52,7 @@ class RoleSettings:
 
 
 @dataclass(frozen=True)
-class Roles:
+class Roles(Marked):
     """Words, and the frames that a model predicts for them."""
 
     words: list[str]
@@ -60,6 +60,18 @@ class Roles:
     """One for each predicate: the given ones, or else those that the model found."""
     found: list[int]
     """Numbers of the words that the model takes for predicates."""
+
+    def marked(self, kinds: Sequence[str] = ()) -> list[MarkedText]:
+        """Return the sentence with the roles of each predicate; C-ARG1 is coloured as ARG1."""
+        spans = [_spans(frame) for frame in self.frames]
+        kinds = kinds or [PREDICATE, *(role for some in spans for *_, role in some)]
+        roles = dict.fromkeys(map(_base, kinds))  # V is the first
+        group = {role: 1 + (i - 1) % (len(COLOURS) - 1) if i else 0 for i, role in enumerate(roles)}
+        marks = [
+            [Mark(start, end, role, group.get(_base(role), 0)) for start, end, role in some]
+            for some in spans
+        ]
+        return [MarkedText(self.words, some) for some in marks or [[]]]
 
 
 class SentenceStates(NamedTuple):
@@ -251,18 +263,7 @@ class RoleLabeller(Task[RoleExample, Roles]):
 
     def marked(self, prediction: Roles) -> list[MarkedText]:
         """Return the sentence with the roles of each predicate; C-ARG1 is coloured as ARG1."""
-        roles = dict.fromkeys(_base(label[2:]) for label in self.labels[1::2])  # V is the first
-        group = {role: 1 + (i - 1) % (len(COLOURS) - 1) if i else 0 for i, role in enumerate(roles)}
-        return [
-            MarkedText(
-                prediction.words,
-                [
-                    Mark(start, end, role, group.get(_base(role), 0))
-                    for start, end, role in _spans(frame)
-                ],
-            )
-            for frame in prediction.frames
-        ] or [MarkedText(prediction.words, [])]
+        return prediction.marked([label[2:] for label in self.labels[1::2]])
 
     def record(self, prediction: Roles | None) -> dict[str, Any]:
         """Return words and frames; ``end`` is the word after the last one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +15,8 @@ from elmokit.devices import to_device
 from elmokit.errors import InputError
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
+from elmokit.tasks.marked_text import Mark, Marked, MarkedText
+from elmokit.tasks.measures.tag_schemes import Span, read_spans
 from elmokit.tasks.readers.examples import TaggedExample
 from elmokit.tasks.readers.records import table_kind, unpacked_suffix
 from elmokit.tasks.task import Task
@@ -45,11 +47,23 @@ class TaggerSettings:
 
 
 @dataclass(frozen=True)
-class Tagged:
+class Tagged(Marked):
     """Words and the tags that a tagger gave them."""
 
     words: list[str]
     tags: list[str]
+    scheme: str | None = field(default="iob2", repr=False, compare=False)
+    """Scheme of the tags; None if each tag is one of its word alone."""
+
+    def marked(self, kinds: Sequence[str] = ()) -> list[MarkedText]:
+        """Return the sentence with its entities, or with a tag at each word."""
+        if self.scheme is None:
+            spans = [Span(i, i + 1, tag) for i, tag in enumerate(self.tags)]
+        else:
+            spans = read_spans(self.tags)
+        order = {kind: i for i, kind in enumerate(dict.fromkeys(kinds or [k for *_, k in spans]))}
+        marks = [Mark(start, end, kind, order.get(kind, 0)) for start, end, kind in spans]
+        return [MarkedText(self.words, marks)]
 
 
 class TaggerHead(nn.Module):
@@ -155,7 +169,7 @@ class Tagger(Task[TaggedExample, Tagged]):
         best = crf.decode(scores, mask) if crf is not None else scores.argmax(-1)
         rows = best.cpu().tolist()
         return [
-            Tagged(example.words, [self.labels[i] for i in row[: len(example.words)]])
+            Tagged(example.words, [self.labels[i] for i in row[: len(example.words)]], self.scheme)
             for example, row in zip(examples, rows, strict=True)
         ]
 

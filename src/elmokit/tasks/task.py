@@ -19,11 +19,15 @@ from elmokit.arguments import each, file_path, flag, instance, number, whole_num
 from elmokit.devices import choose_device
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
+from elmokit.formats import model_name
+from elmokit.io.html_table import facts, html_table
+from elmokit.io.notebook import Displayed, Shown
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.tasks import saved
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.marked_text import MarkedText
 from elmokit.tasks.measures.scores import Scores
+from elmokit.tasks.predictions import Predictions
 from elmokit.tasks.readers.records import table_kind
 from elmokit.tasks.static_vectors import read_static_vectors
 from elmokit.tasks.task_settings import TaskSettings
@@ -36,7 +40,7 @@ Prediction = TypeVar("Prediction")
 Self = TypeVar("Self", bound="Task[Any, Any]")
 
 
-class Task(ABC, Generic[Example, Prediction]):
+class Task(Displayed, ABC, Generic[Example, Prediction]):
     """A task model: the input layer, a head, and labels. A subclass says what its head computes.
 
     Args:
@@ -263,7 +267,8 @@ class Task(ABC, Generic[Example, Prediction]):
         given = each(texts, "texts", "a list of texts")
         prepared = [self.prepare(self.parse(text)) for text in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
-            return self.predict_prepared(prepared, layers, batch_size)
+            found = self.predict_prepared(prepared, layers, batch_size)
+        return Predictions(found, [item.example for item in prepared], self)
 
     def evaluate(
         self, examples: str | Path | Sequence[Any], columns: dict[str, str] | None = None
@@ -273,6 +278,28 @@ class Task(ABC, Generic[Example, Prediction]):
         prepared = [self.prepare(example) for example in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
             return self.score(given, self.predict_prepared(prepared, layers))
+
+    def __repr__(self) -> str:
+        own = "" if not self.labels else f", {len(self.labels)} labels"
+        return f"{type(self).__name__}({model_name(self.elmo.source) or self.elmo.format!r}{own})"
+
+    def _shown(self) -> Shown:
+        given = self.settings.input
+        values: dict[str, Any] = {"task": self.name}
+        if self.labels:
+            values["labels"] = ", ".join(self.labels[:20]) + " …" * (len(self.labels) > 20)
+        values["biLM"] = model_name(self.elmo.source) or self.elmo.format
+        values["ELMo"] = f"layers {given.layers}, at {given.at}"
+        values["static vectors"] = given.vectors
+        values["parameters"] = sum(p.numel() for p in self.network.parameters())
+        if "dev" in self.about:
+            dev = self.about["dev"]
+            values["training examples"] = self.about["train"]
+            values["score on the dev examples"] = (
+                f"{dev['measure']} {dev['value']:.2f} ({dev['n']:,} examples, "
+                f"epoch {self.about['epoch']})"
+            )
+        return Shown(html_table(facts(type(self).__name__, values)))
 
     # What the trainer calls
 

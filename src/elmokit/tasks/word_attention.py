@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.analysis.reports.report import Report, Value
-from elmokit.arguments import file_path
+from elmokit.analysis.reports.report import Report, Reported, Value
 from elmokit.io.figures import short
+from elmokit.io.html_table import Table, html_table
+from elmokit.io.notebook import BriefRepr, Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,8 +22,8 @@ _CELL = 0.24  # inches
 _PANEL = 9.0  # most inches; longer texts get smaller cells
 
 
-@dataclass(frozen=True)
-class WordAttention:
+@dataclass(frozen=True, repr=False)
+class WordAttention(BriefRepr, Reported):
     """The attention of each word of a hypothesis to the words of its premise."""
 
     premise: list[str]
@@ -61,9 +62,18 @@ class WordAttention:
         about = {"premise": self.premise, "hypothesis": self.hypothesis}
         return Report(self.title, columns, rows, about, draw, (width + 2.2, height + 1.2))
 
+    def _shown(self) -> Shown:
+        report = self.report()  # has more rows than anyone reads; the picture shows them
+        most = [
+            [word, self.premise[int(row.argmax())], f"{row.max():.2f}"]
+            for word, row in zip(self.hypothesis, self.weights, strict=True)
+        ]
+        columns = ["hypothesis", "looks most at", "share"]
+        return Shown(html_table(Table(most, columns, self.title)), report.picture())
+
     def write(self, stem: str | Path) -> list[Path]:
         """Write STEM.json, STEM.csv, STEM.png and STEM.svg; needs the extra ``plots``."""
-        return self.report().write(file_path(stem, "stem").expanduser())
+        return self.report().write(stem)
 
 
 def _labelled(words: list[str], inches: float) -> range:

@@ -73,11 +73,11 @@ def test_one_word(tiny, tmp_path):
     found = neighbours(index, tiny, "a play", "play")
     assert [one.tokens for one in found.occurrences] == [["play"]]
     assert found.words == []
-    shown = neighbours_report(index, found).shown()
+    shown = neighbours_report(found).shown()
     assert len(shown) == 1
     assert shown[0][0] == "[play]"
     own = neighbours(index, tiny, "play", "play")  # nothing is left: an empty table, no error
-    assert neighbours_report(index, own).shown() == []
+    assert neighbours_report(own).shown() == []
 
 
 @pytest.mark.parametrize("text", ["", "\n \n\n"])

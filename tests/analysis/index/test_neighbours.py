@@ -63,16 +63,16 @@ def test_duplicates_are_shown_once(tiny, tmp_path):
 def test_picture(made, tiny, tmp_path):
     index = Index.open(made / "idx")
     found = neighbours(index, tiny, "the $_$ play", "play", 100)
-    table = neighbours_report(index, found)
+    table = neighbours_report(found)
     assert table.size[1] < 10
     table.write(tmp_path / "x")
     assert n_colours(tmp_path / "x.png") > 20
     svg = (tmp_path / "x.svg").read_text(encoding="utf-8")
     assert "Nearest neighbours of the $_$ [play]</text>" in svg
     assert "same word" in svg
-    assert neighbours_report(index, replace(found, occurrences=[], words=[])).draw is None
+    assert neighbours_report(replace(found, occurrences=[], words=[])).draw is None
     for part in ({"occurrences": []}, {"words": []}):
-        neighbours_report(index, replace(found, **part)).write(tmp_path / "x")
+        neighbours_report(replace(found, **part)).write(tmp_path / "x")
 
 
 def test_mark():

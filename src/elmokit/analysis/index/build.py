@@ -26,14 +26,16 @@ from elmokit.analysis.index.index_config import (
     checksum,
 )
 from elmokit.analysis.index.token_index import digest
-from elmokit.analysis.reports.provenance import model_name
 from elmokit.analysis.similarity import unit
 from elmokit.analysis.texts import read_sentences
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
+from elmokit.formats import model_name
 from elmokit.io.atomic import CONTINUE, check_folder, new_file
+from elmokit.io.html_table import facts, html_table
 from elmokit.io.job import Job, Layout, open_job
 from elmokit.io.lines import find_files, total_bytes
+from elmokit.io.notebook import BriefRepr, Displayed, Shown
 from elmokit.io.progress import DelayedProgress
 from elmokit.io.space import Sample, check_space, sample_start, shown_bytes
 
@@ -60,8 +62,8 @@ class IndexOptions:
     """Replace an existing index."""
 
 
-@dataclass(frozen=True)
-class IndexSummary:
+@dataclass(frozen=True, repr=False)
+class IndexSummary(BriefRepr, Displayed):
     """Numbers about a finished run."""
 
     config: IndexConfig
@@ -73,6 +75,15 @@ class IndexSummary:
     """Time spent on building the graph."""
     bytes: int
     """Size of the index."""
+
+    def _shown(self) -> Shown:
+        values = {
+            "sentences": self.config.sentences,
+            "tokens": self.config.tokens,
+            "layer": self.config.layer,
+            "size": shown_bytes(self.bytes),
+        }
+        return Shown(html_table(facts("A new index", values)))
 
 
 def build_index(

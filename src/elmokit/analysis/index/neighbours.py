@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from elmokit.analysis.index.index_config import PROBE
 from elmokit.analysis.index.token_index import Index
 from elmokit.analysis.phrases import Place, notes_on_longer, require_phrase
+from elmokit.analysis.reports.report import Report, Reported
 from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError
+from elmokit.io.notebook import BriefRepr
 
 _SAME_MODEL = 0.99  # cosine similarity to the vectors of the index; int8 gives 0.999
 _SHOWN = 12  # tokens on either side
@@ -47,8 +49,8 @@ class Neighbour:
         return mark(self.tokens, self.position, around)
 
 
-@dataclass(frozen=True)
-class Neighbours:
+@dataclass(frozen=True, repr=False)
+class Neighbours(BriefRepr, Reported):
     """Nearest neighbours of a word in a sentence."""
 
     tokens: list[str]
@@ -61,6 +63,16 @@ class Neighbours:
     """The nearest words of the text by their static vectors, with their cosine similarities."""
     notes: list[str] = field(default_factory=list)
     """Says so if the word is part of a longer token."""
+    layer: int = 0
+    """The layer of the index."""
+    text_tokens: int = 0
+    """Tokens of the indexed text."""
+
+    def report(self) -> Report:
+        """Return the neighbours side by side, and as dots."""
+        from elmokit.analysis.reports.neighbours_report import neighbours_report
+
+        return neighbours_report(self)
 
 
 def neighbours(
@@ -110,7 +122,8 @@ def neighbours(
     own = unit(layers[0, position, : config.word_dim])
     words = index.words_like(own, k, exclude=tokens[position])
     nearest = [_neighbour(index, *one) for one in found]
-    return Neighbours(tokens, position, nearest, words, notes_on_longer(word, [place.longer]))
+    notes = notes_on_longer(word, [place.longer])
+    return Neighbours(tokens, position, nearest, words, notes, config.layer, config.tokens)
 
 
 def mark(tokens: Sequence[str], position: int, around: int = _SHOWN) -> str:

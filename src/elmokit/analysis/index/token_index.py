@@ -32,13 +32,15 @@ import torch
 from elmokit.analysis.index.graph import Graph, Rows
 from elmokit.analysis.index.index_config import AGAIN, FILES, IndexConfig
 from elmokit.errors import FormatError
+from elmokit.io.html_table import facts, html_table
+from elmokit.io.notebook import Displayed, Shown
 
 _VERIFIED_BYTES = 1 << 30  # larger files are verified only on request
 _AT_ONCE = 4096  # vectors converted to float32 at once, few enough for the CPU's cache
 _SPARE = 32  # extra candidates, because the graph does not rank exactly
 
 
-class Index:
+class Index(Displayed):
     """The vectors of a text. Open one with :meth:`open`.
 
     Attributes:
@@ -74,6 +76,22 @@ class Index:
                 f"cannot read the index {path}: {error.strerror or error}; {AGAIN}"
             ) from error
         return index
+
+    def __repr__(self) -> str:
+        return f"Index({self.folder.name!r}, tokens={self.config.tokens:,})"
+
+    def _shown(self) -> Shown:
+        config = self.config
+        values = {
+            "sentences": config.sentences,
+            "tokens": config.tokens,
+            "distinct words": config.words,
+            "tokens in the graph": config.rows,
+            "layer": config.layer,
+            "vector width": config.dim,
+            "model": config.model,
+        }
+        return Shown(html_table(facts(f"Index {self.folder.name}", values)))
 
     def _check(self) -> None:
         """Raise if numbers in the files point nowhere: a search would fail later."""

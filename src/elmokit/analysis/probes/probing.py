@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,11 @@ import torch
 from torch import Tensor
 
 from elmokit.analysis.probes.linear import ProbeSettings, standardise, train_probe
+from elmokit.analysis.reports.report import Report, Reported, numbered_layers
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
 from elmokit.io.conll import TaggedWords
+from elmokit.io.notebook import BriefRepr
 from elmokit.io.progress import DelayedProgress
 
 _HELD_OUT = 10  # one sentence in ten decides when to stop
@@ -40,8 +42,8 @@ class ProbeScore:
         return self.accuracy - self.control
 
 
-@dataclass(frozen=True)
-class ProbeResult:
+@dataclass(frozen=True, repr=False)
+class ProbeResult(BriefRepr, Reported):
     """Scores of all probes."""
 
     layers: list[ProbeScore]
@@ -61,6 +63,13 @@ class ProbeResult:
     """Test tokens."""
     unseen: float
     """Fraction of test tokens whose word does not occur in the training text."""
+    layer_names: list[str] = field(default_factory=list, repr=False)
+
+    def report(self) -> Report:
+        """Return a row for each probe, and bars."""
+        from elmokit.analysis.reports.probes_report import probe_report
+
+        return probe_report(self, numbered_layers(self.layer_names, len(self.layers)))
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,7 @@ def probe(
         n_train=len(words),
         n_dev=len(dev_words),
         unseen=sum(word not in seen for word in dev_words) / len(dev_words),
+        layer_names=elmo.layer_names,
     )
 
 

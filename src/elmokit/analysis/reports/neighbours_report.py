@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from elmokit.analysis.index.neighbours import Neighbours, mark
-from elmokit.analysis.index.token_index import Index
 from elmokit.analysis.reports.report import Report
 from elmokit.io.figures import COLOURS, short
 
@@ -19,13 +18,10 @@ _MOST_DOTS = 40  # neighbours in a picture
 _AROUND = 4  # tokens on either side of a neighbour in a picture
 
 
-def neighbours_report(
-    index: Index, found: Neighbours, seconds: dict[str, float] | None = None
-) -> Report:
+def neighbours_report(found: Neighbours, seconds: dict[str, float] | None = None) -> Report:
     """Tabulate the nearest occurrences beside the nearest words by their static vectors.
 
     Args:
-        index: The index that was searched.
         found: The neighbours.
         seconds: Timings to store with the numbers, by name.
     """
@@ -48,8 +44,8 @@ def neighbours_report(
             "tokens": found.tokens,
             "position": found.position,
             "word": found.tokens[found.position],
-            "layer": index.config.layer,
-            "text_tokens": index.config.tokens,
+            "layer": found.layer,
+            "text_tokens": found.text_tokens,
             "seconds": seconds or {},
             "occurrences": [asdict(one) for one in found.occurrences],
             "words": [{"word": word, "cosine": cosine} for word, cosine in found.words],

@@ -7,7 +7,7 @@ from typing import Any
 
 from elmokit._version import __version__
 from elmokit.elmo import Elmo
-from elmokit.formats import DEFAULT_MODEL, bundled_models
+from elmokit.formats import model_name
 
 
 def provenance(elmo: Elmo, **given: Any) -> dict[str, Any]:
@@ -26,15 +26,6 @@ def provenance(elmo: Elmo, **given: Any) -> dict[str, Any]:
         "tokenizer": elmo.tokenizer.name,
         **{name: _plain(value) for name, value in given.items()},
     }
-
-
-def model_name(source: str) -> str:
-    """Return what loads a model again: the name of a bundled one, or an absolute path."""
-    if not source:
-        return ""
-    path = Path(source).absolute()
-    bundled = path.parent == DEFAULT_MODEL.parent and path.name in bundled_models()
-    return path.name if bundled else str(path)
 
 
 def _plain(value: Any) -> Any:

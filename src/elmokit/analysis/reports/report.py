@@ -6,13 +6,17 @@ import contextlib
 import csv
 import json
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elmokit.arguments import file_path
 from elmokit.errors import OutputError
 from elmokit.io.atomic import check_place, new_file
+from elmokit.io.html_table import Table, html_table
+from elmokit.io.notebook import Displayed, Picture, Shown
 from elmokit.text.scripts import UNSPACED
 
 if TYPE_CHECKING:
@@ -21,8 +25,8 @@ if TYPE_CHECKING:
 Value = str | int | float | None
 
 
-@dataclass
-class Report:
+@dataclass(repr=False)
+class Report(Displayed):
     """A table, and how to draw it.
 
     Args:
@@ -54,6 +58,17 @@ class Report:
         """Return the rows as printed."""
         return [[self._text(value) for value in row] for row in self.rows]
 
+    def __repr__(self) -> str:
+        return f"Report({self.title!r}, {len(self.rows):,} rows)"
+
+    def _shown(self) -> Shown:
+        html = html_table(Table(self.shown(), self.columns, self.title, self.notes))
+        return Shown(html, self.picture())
+
+    def picture(self) -> Picture | None:
+        """Return the picture as notebooks draw it, if there is one."""
+        return None if self.draw is None else Picture(self.draw, self.size, self.title)
+
     def _text(self, value: Value) -> str:
         if value is None:
             return ""
@@ -61,7 +76,7 @@ class Report:
             return "–" if math.isnan(value) else fixed(value, self.digits)
         return f"{value:,}" if isinstance(value, int) else value
 
-    def write(self, stem: Path) -> list[Path]:
+    def write(self, stem: str | Path) -> list[Path]:
         """Write STEM.json and STEM.csv, and with a picture STEM.png and STEM.svg.
 
         Either all files are written, or none.
@@ -69,7 +84,7 @@ class Report:
         Args:
             stem: Path without a suffix; a suffix .png, .svg, .json or .csv is removed.
         """
-        stem = check_stem(stem)
+        stem = check_stem(file_path(stem, "stem").expanduser())
         written = []
         with contextlib.ExitStack() as new_files:  # renamed after the last one is complete
             for suffix, write in self._writers().items():
@@ -104,6 +119,22 @@ class Report:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows(self.rows)
+
+
+class Reported(Displayed):
+    """A result of an analysis: notebooks show its report."""
+
+    @abstractmethod
+    def report(self) -> Report:
+        """Return the result as a table and a picture, to look at or to write to files."""
+
+    def _shown(self) -> Shown:
+        return self.report()._shown()
+
+
+def numbered_layers(names: Sequence[str], n: int) -> list[str]:
+    """Names of n layers: the given ones, or else numbers."""
+    return list(names) if len(names) == n else [f"layer {k}" for k in range(n)]
 
 
 def fixed(value: float, digits: int = 3) -> str:

@@ -6,11 +6,12 @@ first sense if none of its senses was seen. Further methods use more of the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from elmokit.analysis.reports.report import Report, Reported, fixed, numbered_layers
 from elmokit.analysis.senses.sense_vectors import (
     ALONE,
     AROUND,
@@ -23,12 +24,14 @@ from elmokit.analysis.senses.tagged_text import TaggedSentence, Target
 from elmokit.analysis.senses.wordnet import WordNet
 from elmokit.elmo import Elmo
 from elmokit.errors import InputError
+from elmokit.io.html_table import Table, html_table
+from elmokit.io.notebook import Displayed, Shown
 
 _LONGEST = 4  # most tokens of a phrase looked up in WordNet
 
 
 @dataclass(frozen=True)
-class WsdScores:
+class WsdScores(Reported):
     """F1 of several methods, in per cent.
 
     Every word gets an answer, so precision, recall and F1 are equal.
@@ -50,6 +53,13 @@ class WsdScores:
     """Nearest average by the context on either side of the word."""
     all_hints: float | None
     """Votes, averages and glosses combined; None if the occurrences were not kept."""
+    layer_names: list[str] = field(default_factory=list, repr=False)
+
+    def report(self) -> Report:
+        """Return the scores as a row, and as dots."""
+        from elmokit.analysis.reports.senses_report import wsd_report
+
+        return wsd_report({"": self}, numbered_layers(self.layer_names, len(self.layers)))
 
 
 def evaluate(
@@ -85,6 +95,7 @@ def evaluate(
         alone=alone,
         around=around,
         all_hints=all_hints if kept else None,
+        layer_names=elmo.layer_names,
     )
 
 
@@ -102,9 +113,34 @@ class TaggedWord:
     most frequent one was chosen."""
 
 
+class TaggedTokens(list[TaggedWord], Displayed):
+    """The words of a sentence with their predicted senses.
+
+    Args:
+        words: The words and phrases that have senses.
+        tokens: All tokens of the sentence.
+    """
+
+    def __init__(self, words: Iterable[TaggedWord], tokens: Sequence[str]) -> None:
+        super().__init__(words)
+        self.tokens = list(tokens)
+
+    def _shown(self) -> Shown:
+        rows = [
+            [
+                " ".join(self.tokens[word.start : word.end]),
+                word.key,
+                "" if word.cosine is None else fixed(word.cosine),
+            ]
+            for word in self
+        ]
+        columns = ["word", "sense", "cosine similarity"]
+        return Shown(html_table(Table(rows, columns, " ".join(self.tokens))))
+
+
 def tag(
     elmo: Elmo, vectors: SenseVectors, wordnet: WordNet, sentences: Sequence[Sequence[str]]
-) -> list[list[TaggedWord]]:
+) -> list[TaggedTokens]:
     """Tag all words and phrases that WordNet has, preferring the longest phrases.
 
     Uses the combined method if the occurrences were kept, and the average contexts otherwise.
@@ -130,7 +166,7 @@ def tag(
             nearest = vectors.nearest(vector, keys, AROUND)
             key, cosine = nearest or (target.keys[0], None)
             words.append(TaggedWord(target.start, target.end, key, cosine))
-        result.append(words)
+        result.append(TaggedTokens(words, sentence.tokens))
     return result
 
 

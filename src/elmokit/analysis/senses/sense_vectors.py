@@ -29,6 +29,8 @@ from elmokit.analysis.similarity import unit
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, InputError
 from elmokit.io.atomic import new_file
+from elmokit.io.html_table import facts, html_table
+from elmokit.io.notebook import BriefRepr, Displayed, Shown
 from elmokit.io.progress import DelayedProgress
 
 Vectors = npt.NDArray[np.float32]
@@ -69,8 +71,8 @@ class Combination:
     """Weight of the cosine similarity of the top layer without residual to the sense's gloss."""
 
 
-@dataclass
-class SenseVectors:
+@dataclass(repr=False)
+class SenseVectors(BriefRepr, Displayed):
     """Vectors of the senses in a tagged text."""
 
     keys: list[str]
@@ -87,6 +89,16 @@ class SenseVectors:
     def __post_init__(self) -> None:
         self._row = {key: row for row, key in enumerate(self.keys)}
         self._end = np.cumsum(self.counts)
+
+    def _shown(self) -> Shown:
+        values = {
+            "senses": len(self.keys),
+            "occurrences": int(self.counts.sum()),
+            "occurrences kept": "no" if self.occurrences is None else "yes",
+            "layers": self.vectors.shape[1] - 2,
+            "vector width": self.vectors.shape[2],
+        }
+        return Shown(html_table(facts("Sense vectors", values)))
 
     @classmethod
     def train(

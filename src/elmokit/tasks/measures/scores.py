@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from elmokit.analysis.reports.report import fixed
+from elmokit.io.html_table import Table, html_table
+from elmokit.io.notebook import Displayed, Shown
 
 NOT_PER_CENT = frozenset({"mse"})
 """Measures in units of their own, shown with four decimal places."""
@@ -92,7 +94,7 @@ class Confusion:
 
 
 @dataclass(frozen=True, repr=False)
-class Scores:
+class Scores(Displayed):
     """The scores of a model on a data set."""
 
     name: str
@@ -154,6 +156,14 @@ class Scores:
         pairs = zip(labels, self.confusion.counts, strict=True)
         rows = [[label, *(f"{count:,}" for count in row)] for label, row in pairs]
         return [[header, *heads], *rows]
+
+    def _shown(self) -> Shown:
+        tables = [self.summary_rows()]
+        if self.per_class:
+            tables.append(self.class_rows())
+        if self.confusion is not None:
+            tables.append(self.confusion_rows())
+        return Shown("\n".join(html_table(Table(rows, head)) for head, *rows in tables))
 
     def __repr__(self) -> str:
         values = (f"{name} {_shown(name, value)}" for name, value in self._all().items())
