@@ -7,28 +7,26 @@ whole ``SentenceTransformer`` from a model, or opens a saved one.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmokit._version import __version__
 from elmokit.arguments import file_path, one_of, whole_number, wrong
 from elmokit.config import MixConfig
 from elmokit.devices import check_memory
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, InputError, MissingExtraError, shortened, shown
-from elmokit.formats import bundled_models, bundled_path, native, read_model
-from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.layers import LayerChoice
+from elmokit.integrations.saved_bilm import FOLDER, read_bilm, without_softmax, write_bilm
+from elmokit.integrations.saved_modules import open_modules
+from elmokit.integrations.word_codes import n_columns, to_codes, to_words
 from elmokit.io.atomic import remove_path, write_text
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.nn.scalar_mix import ScalarMix
@@ -39,20 +37,13 @@ try:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import InputModule
     from sentence_transformers.sentence_transformer.modules import Pooling
-    from sentence_transformers.util import import_module_class
 except ImportError as error:
     raise MissingExtraError(
         "sentence-transformers>=6", "sentence-transformers", "this integration"
     ) from error
 
 _CACHE_BYTES = 256 << 20
-_BILM = "bilm"
 _HUB_ARGUMENTS = ("token", "cache_folder", "revision", "local_files_only")
-_SETTINGS = "config_sentence_transformers.json"
-_SAVED_ARGUMENTS = ("prompts", "default_prompt_name", "similarity_fn_name", "truncate_dim")
-# Numpy drops zeros at the end of a string. With this character after each word, a word may end in
-# one, and no word looks like padding.
-_END = "\x03"
 
 
 class ElmoModule(InputModule):
@@ -75,7 +66,7 @@ class ElmoModule(InputModule):
         >>> elmo = ElmoModule("en")
         >>> pooling = Pooling(elmo.get_embedding_dimension())
         >>> model = SentenceTransformer(modules=[elmo, pooling], device="cpu")
-        >>> model.encode(["A cat sat.", "它坐着。"]).shape
+        >>> model.encode(["A cat sat.", "It sleeps."]).shape
         (2, 768)
     """
 
@@ -102,10 +93,9 @@ class ElmoModule(InputModule):
         self.tokenizer = elmo.tokenizer
         self.max_seq_length = max_seq_length
         self._engine = Engine(elmo.bilm, elmo.alphabet, _CACHE_BYTES)
-        self._checkpoint = replace(_without_softmax(elmo.checkpoint()), tensors={})
+        self._checkpoint = replace(without_softmax(elmo.checkpoint()), tensors={})
         self._language = LanguageCheck(elmo.vocabulary.words if elmo.vocabulary else ())
-        # the character CNN reads no more of a word than this
-        self._columns = elmo.config.token_encoder.max_characters + len(_END)
+        self._columns = n_columns(elmo.config.token_encoder)
         self._set_mix(elmo.config.mix)
         self._mix.requires_grad_(self._choice.layers == "mix")
 
@@ -144,7 +134,7 @@ class ElmoModule(InputModule):
         Returns:
             input_ids (B, T, C), the code points of each word, zero in the padding;
             attention_mask (B, T); and with a prompt, prompt_length, its number of tokens. An empty
-            text counts as one token, whose embedding is zero: poolings need one.
+            text counts as one token whose embedding is zero.
         """
         most = self.max_seq_length if max_length is None else max_length
         prompt_tokens = self.tokenizer(prompt) if prompt else []
@@ -161,37 +151,35 @@ class ElmoModule(InputModule):
                 tokens = prompt_tokens + tokenize_one(self.tokenizer, text, f"text {number}")
             sentences.append(tokens[:most])
         list(self._language.watch(iter(sentences)))
-        features: dict[str, Tensor | int] = _to_ids(sentences, self._columns)
+        codes, mask = to_codes(sentences, self._columns)
+        mask[:, 0] = True  # an empty text too: poolings need a token
+        features: dict[str, Tensor | int] = {"input_ids": codes, "attention_mask": mask.long()}
         return features | {"prompt_length": len(prompt_tokens)} if prompt else features
 
     def forward(self, features: dict[str, Any], **keywords: Any) -> dict[str, Any]:
         """Add token_embeddings (B, T, D), zero in the padding, to what :meth:`preprocess` gives."""
         ids: Tensor = features["input_ids"]
-        sentences = _to_words(ids)
-        n_columns = ids.shape[1]
+        sentences = to_words(ids)
+        time = ids.shape[1]
         if self.trainable and torch.is_grad_enabled() and any(sentences):
             layers, mask = self.embedding.layers(sentences)
             tokens = self._choice.apply(layers, self._mix)[0]
             tokens = torch.where(mask[..., None], tokens, 0)
-            tokens = F.pad(tokens, (0, 0, 0, n_columns - tokens.shape[1]))
+            tokens = F.pad(tokens, (0, 0, 0, time - tokens.shape[1]))
         else:
-            tokens = self._frozen_tokens(sentences, n_columns)
+            tokens = self._frozen_tokens(sentences, time)
         features["token_embeddings"] = self.embedding.dropout(tokens)
         return features
 
-    def _frozen_tokens(self, sentences: list[list[str]], n_columns: int) -> Tensor:
+    def _frozen_tokens(self, sentences: list[list[str]], time: int) -> Tensor:
         """Token embeddings (B, T, D), with gradients for the mix only."""
         choice, mix, device = self._choice, self._mix, self._engine.device
         learns = torch.is_grad_enabled() and mix.weights.requires_grad
-        shape = (
-            choice.upto + 1 if learns else 1,
-            len(sentences),
-            n_columns,
-            self.embedding.output_dim,
-        )
-        what = f"the token embeddings of {shape[1]} texts of up to {n_columns:,} tokens"
-        n_bytes = 4 * int(np.prod(shape))
-        check_memory(n_bytes, device, what, "pass a smaller batch_size=, or set max_seq_length")
+        n_kept = choice.upto + 1 if learns else 1
+        shape = (n_kept, len(sentences), time, self.embedding.output_dim)
+        what = f"the token embeddings of {len(sentences)} texts of up to {time:,} tokens"
+        remedy = "pass a smaller batch_size=, or set max_seq_length"
+        check_memory(4 * math.prod(shape), device, what, remedy)
         found = torch.zeros(shape, device=device)
 
         def keep(batch: BatchResult) -> None:
@@ -219,22 +207,20 @@ class ElmoModule(InputModule):
                 "which cannot be saved; load the model with a tokenizer that has a name"
             )
         mix = MixConfig(tuple(self._mix.weights.tolist()), float(self._mix.gamma))
-        bilm = self.embedding.bilm.state_dict()
-        config = replace(self._checkpoint.config, tokenizer=self.tokenizer.name, mix=mix)
-        checkpoint = replace(self._checkpoint, config=config, tensors=bilm)
-        checksum = checkpoint.checksum()
-        name = _bundled_name(checkpoint.source, checksum)
-        if name is None:
-            native.write(checkpoint, folder / _BILM, overwrite=True)
+        checkpoint = replace(
+            self._checkpoint,
+            config=replace(self._checkpoint.config, tokenizer=self.tokenizer.name, mix=mix),
+            tensors=self.embedding.bilm.state_dict(),
+        )
+        bilm = write_bilm(checkpoint, folder)
         values = self.get_config_dict() | {
-            "bilm": {"name" if name else "folder": name or _BILM, "sha256": checksum},
             "tokenizer": self.tokenizer.name,
             "mix": asdict(mix),
-            "elmokit_version": __version__,
+            "bilm": bilm,
         }
         write_text(folder / self.config_file_name, json.dumps(values, indent=2) + "\n")
-        if name is not None:
-            remove_path(folder / _BILM)
+        if "name" in bilm:
+            remove_path(folder / FOLDER)  # of an older model in this folder
 
     @classmethod
     def load(
@@ -263,27 +249,18 @@ class ElmoModule(InputModule):
             )
         where = f"{model_name_or_path}/{subfolder}"
         try:
-            bilm, settings = values["bilm"], {key: values[key] for key in cls.config_keys}
-            weights = tuple(map(float, values["mix"]["weights"]))
-            mix = MixConfig(weights, float(values["mix"]["gamma"]))
-            tokenizer, checksum, name = str(values["tokenizer"]), bilm["sha256"], bilm.get("name")
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            about, settings = dict(values["bilm"]), {key: values[key] for key in cls.config_keys}
+            weights, gamma = values["mix"]["weights"], values["mix"]["gamma"]
+            mix, tokenizer = MixConfig(tuple(weights), gamma), str(values["tokenizer"])
+        except (KeyError, TypeError, ValueError) as error:
             raise FormatError(
                 f"{where}/{cls.config_file_name} is not that of a saved ElmoModule "
                 f"({shortened(str(error))}); copy the folder again"
             ) from error
-        if name is None:
-            folder = cls.load_dir_path(model_name_or_path, subfolder=f"{subfolder}/{_BILM}", **hub)
-        else:
-            folder = bundled_path(name) if name in bundled_models() else None
-        if folder is None:
-            raise FormatError(f"{where} names the biLM {shown(name or _BILM)}, which is missing")
-        elmo = Elmo.load(folder, tokenizer=tokenizer, device="cpu")
-        if _without_softmax(elmo.checkpoint()).checksum() != checksum:
-            raise FormatError(
-                f"{where} was saved with another version of the biLM {shown(name or _BILM)}; "
-                f"install ElmoKit {shown(values.get('elmokit_version'))}, or copy the folder again"
-            )
+        copied = None
+        if "name" not in about:
+            copied = cls.load_dir_path(model_name_or_path, f"{subfolder}/{FOLDER}", **hub)
+        elmo = read_bilm(about, copied, where, tokenizer)
         module = cls(elmo, **(settings | given))
         module._set_mix(mix)
         return module
@@ -316,85 +293,9 @@ def load(
     if not isinstance(model, Elmo) and (file_path(model, "model") / "modules.json").is_file():
         if pooling is not None:
             raise InputError(f"{model} is saved with its own pooling; leave out pooling=")
-        return _open_saved(Path(model), device, settings)
+        modules, keywords = open_modules(Path(model), ElmoModule, settings)
+        return SentenceTransformer(modules=modules, device=device, **keywords)
     pooling = "mean" if pooling is None else one_of(pooling, "pooling", Pooling.POOLING_MODES)
     elmo = ElmoModule(model, **settings)
     modules = [elmo, Pooling(elmo.get_embedding_dimension(), pooling)]
     return SentenceTransformer(modules=modules, device=device)
-
-
-def _open_saved(folder: Path, device: str | None, settings: dict[str, Any]) -> SentenceTransformer:
-    """Open a saved folder with public functions that import no other package's code."""
-    own = f"{ElmoModule.__module__}.{ElmoModule.__qualname__}"
-    modules = {}
-    try:
-        entries = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-        saved = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
-        places = [(entry["name"], entry["type"], entry["path"]) for entry in entries]
-        keywords = {name: saved[name] for name in _SAVED_ARGUMENTS if name in saved}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FormatError(
-            f"{folder} is not a complete SentenceTransformer ({shortened(str(error))}); copy it "
-            "again"
-        ) from error
-    if own not in [kind for _, kind, _ in places]:
-        raise InputError(f"{folder} has no ElmoModule; open it with SentenceTransformer")
-    for name, kind, path in places:
-        if kind == own:
-            modules[name] = ElmoModule.load(str(folder), path, settings, local_files_only=True)
-            continue
-        try:
-            module_class = import_module_class(kind, str(folder), trust_remote_code=False)
-        except ValueError as error:
-            raise InputError(
-                f"{folder} contains {shown(kind)}, which is neither ElmoKit's nor of "
-                "sentence-transformers; if you trust it, open the folder with SentenceTransformer "
-                "and trust_remote_code=True"
-            ) from error
-        modules[name] = module_class.load(str(folder), subfolder=path, local_files_only=True)
-    return SentenceTransformer(modules=OrderedDict(modules), device=device, **keywords)
-
-
-def _to_ids(sentences: list[list[str]], n_columns: int) -> dict[str, Tensor | int]:
-    """Words as code points (B, T, C), and the mask (B, T); see :meth:`ElmoModule.preprocess`."""
-    lengths = [len(sentence) for sentence in sentences]
-    time = max(1, *lengths)
-    words = [word[: n_columns - 1] + _END for sentence in sentences for word in sentence]
-    codes = np.array(words, f"U{n_columns}").view(np.int32).reshape(len(words), n_columns)
-    inside = np.arange(time) < np.array(lengths)[:, None]
-    ids = np.zeros((len(sentences), time, n_columns), np.int32)
-    ids[inside] = codes
-    inside[:, 0] = True
-    return {
-        "input_ids": torch.from_numpy(ids),
-        "attention_mask": torch.from_numpy(inside.astype(np.int64)),
-    }
-
-
-def _to_words(ids: Tensor) -> list[list[str]]:
-    """The words of each text, from the code points (B, T, C) of :func:`_to_ids`."""
-    codes = ids.to("cpu", torch.int32).numpy()
-    real = codes.any(-1)
-    found = np.ascontiguousarray(codes[real]).view(f"U{codes.shape[-1]}")
-    words = [word[:-1] for word in found.ravel().tolist()]
-    ends = np.cumsum(real.sum(-1)).tolist()
-    return [words[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-
-
-def _without_softmax(checkpoint: Checkpoint) -> Checkpoint:
-    config = replace(checkpoint.config, vocabulary_size=0, softmax_cutoffs=())
-    tensors = {k: v for k, v in checkpoint.tensors.items() if not k.startswith(SOFTMAX)}
-    return replace(checkpoint, config=config, tensors=tensors, vocabulary=None)
-
-
-def _bundled_name(source: str, checksum: str) -> str | None:
-    """The name of the bundled model whose weights a model still has, if any."""
-    for name in bundled_models():
-        if source == str(bundled_path(name)):  # tuned weights differ from the files
-            return name if checksum == _bundled_checksum(name) else None
-    return None
-
-
-@cache  # a training saves many times
-def _bundled_checksum(name: str) -> str:
-    return _without_softmax(read_model(bundled_path(name))).checksum()
