@@ -76,6 +76,7 @@ WRITTEN = {
     "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
     "docs/migration.md": ["vectors.hdf5"],
     "docs/nli.md": ["my-nli/best/task.json", "found.jsonl", "seen.png"],
+    "docs/sentence-transformers.md": ["my-sentences/0_ElmoModule/bilm/model.safetensors"],
     "docs/srl.md": ["my-srl/best/task.json", "found.html"],
     "docs/qa.md": ["my-qa/best/task.json", "answers.html"],
     "docs/tagger.md": ["my-ner/best/task.json", "my-pos/best/task.json"],
@@ -87,6 +88,12 @@ DRAWN = {
     "docs/tutorial.md": ["banks", "play", "play-theatre", "pos", "geometry", "change"],
     "docs/tutorial.zh.md": ["apples", "professor", "movement", "pos", "geometry", "change"],
 }
+
+NEEDED = {
+    "docs/sentence-transformers.md": ["sentence_transformers", "datasets", "accelerate"],
+    "docs/sentence-transformers.zh.md": ["sentence_transformers", "datasets", "accelerate"],
+}
+"""Packages that a page is about, which may not be installed."""
 
 
 @pytest.fixture
@@ -115,10 +122,14 @@ def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch, page):
 
 # Python warns of forking while threads run, as DataLoader does
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+# the trainer of sentence-transformers on a machine without a GPU
+@pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning")
 # the stand-in for a Chinese model is tiny and has no Chinese words
 @pytest.mark.filterwarnings("ignore::elmokit.LanguageWarning")
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_code_runs(page, workplace, cli):
+    for package in NEEDED.get(page, []):
+        pytest.importorskip(package, reason=f"{package} is not installed, which {page} uses")
     names = {"__name__": "page"}
     for block in blocks(page, "python", "bash"):
         if block.language == "python":

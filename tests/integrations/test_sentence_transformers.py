@@ -343,7 +343,7 @@ def test_the_mock_tasks_of_mteb(model, monkeypatch):
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     results = mock_run(mteb.SentenceTransformerEncoderWrapper(model))
-    (passed, kind, _), *others = results.modality_summary
+    (passed, kind, _), *others = results.modality_summary()
     assert results.all_passed
     assert (passed[0], kind) == ("✓", "text")
     assert {state for state, _, _ in others} == {"skipped"}
