@@ -82,6 +82,7 @@ WRITTEN = {
     "docs/getting-started.md": ["vectors.npz", "top.h5", "for-allennlp/weights.hdf5"],
     "docs/migration.md": ["vectors.hdf5", "my-bilm/vocabulary.txt", "for-allennlp/softmax.hdf5"],
     "docs/nli.md": ["my-nli/best/task.json", "found.jsonl", "seen.png"],
+    "docs/sentence-transformers.md": ["my-sentences/0_ElmoModule/bilm/model.safetensors"],
     "docs/srl.md": ["my-srl/best/task.json", "found.html"],
     "docs/qa.md": ["my-qa/best/task.json", "answers.html"],
     "docs/tagger.md": ["my-ner/best/task.json", "my-pos/best/task.json"],
@@ -136,6 +137,8 @@ def workplace(tmp_path, tiny_folder, lm_folder, monkeypatch, page):
 @pytest.mark.filterwarnings("ignore:.*GradScaler:FutureWarning")
 # spaCy cannot send hooks between processes, as docs/spacy.md says
 @pytest.mark.filterwarnings("ignore:.*W109:UserWarning")
+# the trainer of sentence-transformers on a machine without a GPU
+@pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning")
 # the stand-in for a Chinese model is tiny and has no Chinese words
 @pytest.mark.filterwarnings("ignore::elmokit.LanguageWarning")
 @pytest.mark.parametrize("page", WITH_CODE)
