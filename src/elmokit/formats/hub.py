@@ -29,7 +29,7 @@ from elmokit.errors import (
 from elmokit.formats import READERS, bundled_models, bundled_path, native
 from elmokit.formats.checkpoint import MODEL_FILES, SUMS, Checkpoint
 from elmokit.formats.model_card import model_card
-from elmokit.formats.source import expanded
+from elmokit.formats.places import expanded
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SUM = re.compile(r"([0-9a-f]{64}) [ *]([\w.-]+)")

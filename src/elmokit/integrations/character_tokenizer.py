@@ -43,7 +43,7 @@ class Words:
     n_sequences: int = 1
 
 
-class ElmoTokenizer(PreTrainedTokenizerBase):  # type: ignore[misc]
+class ElmoTokenizer(PreTrainedTokenizerBase):
     """Texts to character ids: ``input_ids`` (B, T, C) and ``attention_mask`` (B, T).
 
     Every word is one token, a row of C ids. Zeros are padding. The model adds the sentence marks

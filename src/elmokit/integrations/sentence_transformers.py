@@ -297,5 +297,5 @@ def load(
         return SentenceTransformer(modules=modules, device=device, **keywords)
     pooling = "mean" if pooling is None else one_of(pooling, "pooling", Pooling.POOLING_MODES)
     elmo = ElmoModule(model, **settings)
-    modules = [elmo, Pooling(elmo.get_embedding_dimension(), pooling)]
-    return SentenceTransformer(modules=modules, device=device)
+    own = [elmo, Pooling(elmo.get_embedding_dimension(), pooling)]
+    return SentenceTransformer(modules=own, device=device)

@@ -39,7 +39,7 @@ except ImportError:
 __all__ = ["ElmoConfig", "ElmoForTokenClassification", "ElmoModel", "ElmoTokenizer"]
 
 
-class ElmoConfig(PreTrainedConfig):  # type: ignore[misc]
+class ElmoConfig(PreTrainedConfig):
     """Settings of an :class:`ElmoModel`.
 
     Args:
@@ -100,7 +100,7 @@ class ElmoConfig(PreTrainedConfig):  # type: ignore[misc]
         return self.model.context.n_layers
 
 
-class ElmoPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
+class ElmoPreTrainedModel(PreTrainedModel):
     """What both models share: the config, new weights, and creation from a loaded model."""
 
     config_class = ElmoConfig
