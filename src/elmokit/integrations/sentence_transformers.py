@@ -24,7 +24,7 @@ from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, InputError, MissingExtraError, shortened, shown
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.layers import LayerChoice
-from elmokit.integrations.saved_bilm import FOLDER, read_bilm, without_softmax, write_bilm
+from elmokit.integrations.saved_bilm import FOLDER, read_bilm, write_bilm
 from elmokit.integrations.saved_modules import open_modules
 from elmokit.integrations.word_codes import n_columns, to_codes, to_words
 from elmokit.io.atomic import remove_path, write_text
@@ -93,7 +93,7 @@ class ElmoModule(InputModule):
         self.tokenizer = elmo.tokenizer
         self.max_seq_length = max_seq_length
         self._engine = Engine(elmo.bilm, elmo.alphabet, _CACHE_BYTES)
-        self._checkpoint = replace(without_softmax(elmo.checkpoint()), tensors={})
+        self._checkpoint = replace(elmo.checkpoint().without_softmax(), tensors={})
         self._language = LanguageCheck(elmo.vocabulary.words if elmo.vocabulary else ())
         self._columns = n_columns(elmo.config.token_encoder)
         self._set_mix(elmo.config.mix)
