@@ -11,7 +11,6 @@ A saved flair model names its biLM and the checksum of its weights, but does not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
