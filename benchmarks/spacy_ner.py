@@ -41,9 +41,10 @@ pretrained_vectors = null
 NOTES = """
 `python benchmarks/spacy_ner.py uner-ewt --write`
 
-Twelve epochs with the config `benchmarks/spacy_ner.cfg`; `model-best` is the pipeline with the highest F1 on dev. Its size
-is without the bundled biLM, which is part of ElmoKit. `HashEmbedCNN` starts from random weights: the difference is what
-the biLM learned from other text. Entities other than PER, LOC and ORG, which occur in train only, count as none.
+Twelve epochs with the config `benchmarks/spacy_ner.cfg`. `model-best` is the pipeline with the
+highest F1 on dev; its size is without the bundled biLM, which is part of ElmoKit. `HashEmbedCNN`
+starts from random weights, ELMo has a biLM that was pretrained on other text. Entities other than
+PER, LOC and ORG occur in train only and count as none.
 """
 TYPES = ("PER", "LOC", "ORG")
 """What dev and test have; the few other tags of the training file become O."""
@@ -71,11 +72,11 @@ def main() -> None:
             )
             write_docs(sentences, folder / f"{part}.spacy")
         table = [
-            f"{versions()}, spaCy {spacy.__version__}, {processor()}, {os.cpu_count()} cores, 1 thread, "
-            f"{datetime.date.today()}. UNER English-EWT (CC BY-SA 4.0): "
+            f"{versions()}, spaCy {spacy.__version__}, {processor()}, "
+            f"{os.cpu_count()} cores, 1 thread, {datetime.date.today()}. UNER English-EWT (CC BY-SA 4.0): "
             + "; ".join(n_tokens.values())
             + f". Means over {arguments.seeds} seeds, with the lowest and the highest F1. "
-            "CPU seconds are those of `spacy train`, with its evaluations on dev.",
+            "CPU seconds are user time of `spacy train`, with its evaluations on dev.",
             "",
             "| tok2vec | dev F1 | test F1 | precision | recall | CPU seconds | model-best |",
             "|---|---|---|---|---|---|---|",
