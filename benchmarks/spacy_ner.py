@@ -73,7 +73,8 @@ def main() -> None:
             write_docs(sentences, folder / f"{part}.spacy")
         table = [
             f"{versions()}, spaCy {spacy.__version__}, {processor()}, "
-            f"{os.cpu_count()} cores, 1 thread, {datetime.date.today()}. UNER English-EWT (CC BY-SA 4.0): "
+            f"{os.cpu_count()} cores, 1 thread, {datetime.date.today()}. "
+            "UNER English-EWT (CC BY-SA 4.0): "
             + "; ".join(n_tokens.values())
             + f". Means over {arguments.seeds} seeds, with the lowest and the highest F1. "
             "CPU seconds are user time of `spacy train`, with its evaluations on dev.",
