@@ -7,6 +7,7 @@
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
 # make test-isa  numerical tests on other code paths of the processor
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
+# make test-integrations  spaCy, transformers, sentence-transformers and flair, in environments of their own
 # make clean     remove everything these create
 #
 # Each sets up what it needs in a virtual environment on first use. Variables:
@@ -22,7 +23,7 @@ BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench docs dist test-isa fuzz clean
+.PHONY: demo test lint format bench docs dist test-isa fuzz test-integrations clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
@@ -42,6 +43,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/cpu.py
+	$(BIN)/python benchmarks/onnx_latency.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/make_pages.py
@@ -64,8 +66,15 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/indexes.py
 	$(BIN)/python fuzz/kills.py
 
+# these tools conflict with each other or are too large for every run of the tests
+test-integrations: $(VENV)-spacy/.ready $(VENV)-transformers/.ready $(VENV)-flair/.ready
+	OMP_NUM_THREADS=1 $(VENV)-spacy/bin/python -m pytest tests/integrations tests/docs/test_code.py -k spacy
+	OMP_NUM_THREADS=1 $(VENV)-transformers/bin/python -m pytest tests/integrations tests/docs/test_code.py \
+	    -k "transformers or hub or huggingface"
+	OMP_NUM_THREADS=1 $(VENV)-flair/bin/python -m pytest tests/integrations tests/docs/test_code.py -k flair
+
 clean:
-	rm -rf $(VENV) build dist site demo *.egg-info src/*.egg-info \
+	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair build dist site demo *.egg-info src/*.egg-info \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch first and by its pinned version: a later line must never bring another one
@@ -86,4 +95,15 @@ $(VENV)/.docs: $(VENV)/.base
 
 $(VENV)/.dist: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[dist]"
+	touch $@
+
+$(VENV)-spacy/.ready: TOOLS = -e ".[spacy]" jieba
+$(VENV)-transformers/.ready: TOOLS = -e ".[transformers,sentence-transformers]" accelerate datasets mteb
+$(VENV)-flair/.ready: TOOLS = -e ".[flair]"
+$(VENV)-flair/.ready: PIP_OPTIONS := $(subst constraints.txt,constraints-flair.txt,$(PIP_OPTIONS))
+
+$(VENV)-%/.ready: pyproject.toml constraints.txt constraints-flair.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install $(PIP_OPTIONS) "$$(grep ^torch== constraints.txt)"
+	$(@D)/bin/python -m pip install $(PIP_OPTIONS) $(TOOLS) pytest hypothesis
 	touch $@
