@@ -99,7 +99,7 @@ $(VENV)/.dist: $(VENV)/.base
 
 $(VENV)-spacy/.ready: TOOLS = -e ".[spacy]" jieba
 $(VENV)-transformers/.ready: TOOLS = -e ".[transformers,sentence-transformers]" accelerate datasets mteb
-$(VENV)-flair/.ready: TOOLS = -e ".[flair]"
+$(VENV)-flair/.ready: TOOLS = -e ".[flair,gensim]"
 $(VENV)-flair/.ready: PIP_OPTIONS := $(subst constraints.txt,constraints-flair.txt,$(PIP_OPTIONS))
 
 $(VENV)-%/.ready: pyproject.toml constraints.txt constraints-flair.txt
