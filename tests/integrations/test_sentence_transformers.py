@@ -14,7 +14,7 @@ from helpers.models import SENTENCES
 
 pytest.importorskip("sentence_transformers", minversion="6", reason="extra not installed")
 # warnings of other packages are not ours
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = pytest.mark.filterwarnings("ignore", r"error:::elmokit\.")
 
 from sentence_transformers import SentenceTransformer  # noqa: E402
 from sentence_transformers.sentence_transformer.modules import Pooling  # noqa: E402

@@ -206,7 +206,7 @@ class ElmoModule(InputModule):
                 f"the tokenizer is the function {self.tokenizer.name.removeprefix('custom:')}, "
                 "which cannot be saved; load the model with a tokenizer that has a name"
             )
-        mix = MixConfig(tuple(self._mix.weights.tolist()), float(self._mix.gamma))
+        mix = MixConfig(tuple(self._mix.weights.tolist()), self._mix.gamma.item())
         checkpoint = replace(
             self._checkpoint,
             config=replace(self._checkpoint.config, tokenizer=self.tokenizer.name, mix=mix),
@@ -297,5 +297,5 @@ def load(
         return SentenceTransformer(modules=modules, device=device, **keywords)
     pooling = "mean" if pooling is None else one_of(pooling, "pooling", Pooling.POOLING_MODES)
     elmo = ElmoModule(model, **settings)
-    own = [elmo, Pooling(elmo.get_embedding_dimension(), pooling)]
-    return SentenceTransformer(modules=own, device=device)
+    pooled = Pooling(elmo.get_embedding_dimension(), pooling)
+    return SentenceTransformer(modules=[elmo, pooled], device=device)
