@@ -68,10 +68,14 @@ fuzz: $(VENV)/.dev
 
 # these tools conflict with each other or are too large for every run of the tests
 test-integrations: $(VENV)-spacy/.ready $(VENV)-transformers/.ready $(VENV)-flair/.ready
-	OMP_NUM_THREADS=1 $(VENV)-spacy/bin/python -m pytest tests/integrations tests/docs/test_code.py -k spacy
-	OMP_NUM_THREADS=1 $(VENV)-transformers/bin/python -m pytest tests/integrations tests/docs/test_code.py \
-	    -k "transformers or hub or huggingface"
-	OMP_NUM_THREADS=1 $(VENV)-flair/bin/python -m pytest tests/integrations tests/docs/test_code.py -k flair
+	OMP_NUM_THREADS=1 $(VENV)-spacy/bin/python -m pytest tests/integrations/test_spacy*.py \
+	    tests/docs/test_code.py -k spacy
+	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(VENV)-transformers/bin/python -m pytest \
+	    tests/integrations/test_transformers.py tests/integrations/test_hugging*.py \
+	    tests/integrations/test_sentence_transformers.py tests/integrations/test_word_codes.py \
+	    tests/docs/test_code.py -k "transformers or hugging or word_codes"
+	OMP_NUM_THREADS=1 $(VENV)-flair/bin/python -m pytest tests/integrations/test_flair*.py \
+	    tests/docs/test_code.py -k flair
 
 clean:
 	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair build dist site demo *.egg-info src/*.egg-info \
