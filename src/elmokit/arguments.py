@@ -103,7 +103,7 @@ def file_path(value: Any, name: str) -> Path:
 
 def each(value: Any, name: str, wanted: str) -> Iterator[Any]:
     """The items of a list, a column, or any other iterable that gives items in their order."""
-    if any(hasattr(value, columns) for columns in ("columns", "column_names")):
+    if any(hasattr(type(value), columns) for columns in ("columns", "column_names")):
         raise InputError(
             f"{name} is a table ({type(value).__name__}); pass one of its columns, such as "
             'table["text"]'

@@ -108,6 +108,7 @@ class MissingExtraError(ElmoKitError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{purpose} needs the package {package}, which is not installed; "
+            f"{purpose} needs the package {package}, which is not installed"
+            f"{' or too old' if '>=' in package else ''}; "
             f"run: pip install 'elmokit[{extra}]'"
         )

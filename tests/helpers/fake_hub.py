@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import threading
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,11 +28,14 @@ class Repository:
     refs: dict[str, str] = field(default_factory=dict)
     private: bool = False
 
-    def commit(self, files: dict[str, bytes], branch: str = "main") -> str:
+    def commit(
+        self, files: dict[str, bytes], branch: str = "main", deleted: Sequence[str] = ()
+    ) -> str:
         before = self.commits.get(self.refs.get(branch, ""), {})
         text = f"{len(self.commits)} {branch} {sorted(files)}"
         name = hashlib.sha1(text.encode()).hexdigest()
-        self.commits[name] = before | files
+        kept = {path: content for path, content in before.items() if path not in deleted}
+        self.commits[name] = kept | files
         self.refs[branch] = name
         return name
 
@@ -163,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
             ]  # fmt: skip
             return self._send_json({"files": files})
         assert verb == "commit"
-        added = {}
+        added, deleted = {}, []
         for line in body.splitlines():
             item = json.loads(line)
             value = item["value"]
@@ -171,7 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
                 added[value["path"]] = base64.b64decode(value["content"])
             elif item["key"] == "lfsFile":
                 added[value["path"]] = self.hub.blobs[value["oid"]]
-        commit = repository.commit(added, branch)
+            elif item["key"] == "deletedFile":
+                deleted.append(value["path"])
+        commit = repository.commit(added, branch, deleted)
         url = f"{self.hub.url}/{user}/{name}/commit/{commit}"
         return self._send_json({"commitUrl": url, "commitOid": commit})
 

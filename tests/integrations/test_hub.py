@@ -176,6 +176,13 @@ def test_a_card_on_the_hub_keeps_its_text(pushed, tiny, lm):
         assert line in front_matter(pushed, REPOSITORY)
     assert tiny.checkpoint().checksum() in card
     assert lm.checkpoint().checksum() not in card
+    assert "vocabulary.txt" not in pushed.files(REPOSITORY)  # of the earlier model
+    larger = replace(tiny.config, context=replace(tiny.config.context, cell_dim=40))
+    Elmo.random(larger).push_to_hub(REPOSITORY, token=TOKEN)
+    card = pushed.files(REPOSITORY)["README.md"].decode()
+    assert "Trained on tales." in card
+    assert "license: mit" not in card
+    assert f"parameters without softmax | {Elmo.random(larger).n_parameters:,} |" in card
 
 
 def test_a_damaged_download_is_refused(pushed, lm):

@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.utils import estimator_checks, get_tags
 
-from elmokit import Elmo, InputError, ModelError
+from elmokit import InputError, ModelError
 from elmokit.integrations import sklearn as integration
 from elmokit.integrations.sklearn import ElmoVectorizer
 from helpers.docs import ROOT
@@ -100,8 +100,8 @@ def test_pipeline_columns_and_union(vectorizer, tiny):
 
 def test_a_search_loads_the_model_once(vectorizer, monkeypatch):
     integration._load.cache_clear()
-    loads, load = [], Elmo.load
-    monkeypatch.setattr(Elmo, "load", lambda *a, **k: loads.append(a) or load(*a, **k))
+    loads, read = [], integration.read_model
+    monkeypatch.setattr(integration, "read_model", lambda model: loads.append(model) or read(model))
     pipeline = make_pipeline(vectorizer, LogisticRegression())
     search = GridSearchCV(pipeline, {"elmovectorizer__layers": ["mix", "top", 0]}, cv=2)
     assert search.fit(TEXTS, LABELS).best_params_["elmovectorizer__layers"] in ("mix", "top", 0)
@@ -131,10 +131,11 @@ def test_a_pickle_is_small_and_loads_in_a_fresh_process(vectorizer, tiny, tmp_pa
 def test_another_model_under_the_same_name_is_noticed(tiny, lm, tmp_path):
     tiny.save(tmp_path / "model")
     vectorizer = ElmoVectorizer(tmp_path / "model").fit(TEXTS)
+    before = vectorizer.transform(TEXTS)
     lm.save(tmp_path / "model", overwrite=True)
-    integration._load.cache_clear()
     with pytest.raises(ModelError, match="fitted with another model than .* is now"):
         vectorizer.transform(TEXTS)
+    assert not np.allclose(ElmoVectorizer(tmp_path / "model").fit_transform(TEXTS), before)
 
 
 def test_mistakes(vectorizer):
@@ -142,8 +143,11 @@ def test_mistakes(vectorizer):
         vectorizer.transform(TEXTS)
     with pytest.raises(InputError, match="not one string; pass \\[text\\]"):
         vectorizer.fit("one text")
-    with pytest.raises(InputError, match="is a table"):
+    with pytest.raises(InputError, match="one dimension"):
         vectorizer.fit(TEXTS).transform(pd.DataFrame({"text": TEXTS}))
+    for table in (np.array([["a b"], ["c"]]), None, 5):
+        with pytest.raises(InputError, match="texts must"):
+            vectorizer.fit(table)
     for wrong in ({"layers": "best"}, {"pooling": "sum"}, {"dtype": "int8"}, {"batch_size": 0}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             clone(vectorizer).set_params(**wrong).fit(TEXTS)

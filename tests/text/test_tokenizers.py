@@ -106,7 +106,7 @@ def test_texts_and_lists_of_tokens():
     ]
     with pytest.raises(InputError, match="text 1 contains 5; expected strings"):
         tokenize_all(tokenizer, ["a", ["b", 5]])
-    with pytest.raises(InputError, match="text 0 must be a string or a list of strings, not None"):
+    with pytest.raises(InputError, match=r"text 0 is missing \(None\)"):
         tokenize_all(tokenizer, [None])
     with pytest.raises(InputError, match="texts must be a list of texts, not 'a b'"):
         tokenize_all(tokenizer, "a b")

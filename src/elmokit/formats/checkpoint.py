@@ -85,10 +85,13 @@ class Checkpoint:
         return self
 
     def without_softmax(self) -> Checkpoint:
-        """The part that gives vectors but no probabilities: about half of the bundled models."""
+        """The part that gives vectors but no probabilities: about half of the bundled models.
+
+        Its words stay: the model still warns of text in other languages.
+        """
         tensors = {k: v for k, v in self.tensors.items() if not k.startswith(SOFTMAX)}
         config = replace(self.config, vocabulary_size=0, softmax_cutoffs=())
-        return replace(self, config=config, tensors=tensors, vocabulary=None)
+        return replace(self, config=config, tensors=tensors)
 
     def checksum(self) -> str:
         """Return the SHA-256 of all names, shapes and weights; it is the same in every format."""

@@ -35,9 +35,13 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SUM = re.compile(r"([0-9a-f]{64}) [ *]([\w.-]+)")
 _FILES = [
     *sorted(MODEL_FILES),
-    *("*.json", "*.hdf5", "*.h5", "*vocab*.txt", "*vocab*.txt.gz"),  # AllenNLP, bilm-tf, NLPL
+    *("*.json", "*.hdf5", "*weights*.h5", "*vocab*.txt", "*vocab*.txt.gz"),  # AllenNLP, NLPL
+    *("weights.th", "best.th", "vocabulary/*.txt"),  # models of AllenNLP
+    *("checkpoint", "model.ckpt-*"),  # trainings with bilm-tf
+    *("*.zip", "*.tar.gz"),
     *("token_embedder.pkl", "encoder.pkl", "char.dic", "word.dic"),  # ELMoForManyLangs
 ]
+_TABLE = re.compile(r"^\| parameters without softmax \|.*?^\| SHA-256 [^\n]*", re.S | re.M)
 _LANGUAGES = {"english": "en", "english-hyphens": "en", "chinese": "zh"}  # by tokenizer
 _BUNDLED_LICENSE = "cc-by-sa-3.0"  # that of their text, which passes on to what is made from them
 
@@ -46,7 +50,8 @@ def is_repository(model: object) -> bool:
     """Return whether a model is named as a repository, "user/model", and is no path that exists."""
     if not isinstance(model, str) or not _NAME.fullmatch(model):
         return False
-    return not expanded(model).exists()
+    path = expanded(model)
+    return not path.exists() and not Path(f"{path}.index").exists()  # of a checkpoint
 
 
 def download(
@@ -97,7 +102,8 @@ def download(
             large = {f.rfilename: f.lfs.sha256 for f in info.siblings or [] if f.lfs}
             here = {name: large[name] for name in large if (folder / name).is_file()}
             _verify(folder, repository, here)
-    return folder
+    archives = [path for path in folder.iterdir() if path.name.endswith((".zip", ".tar.gz"))]
+    return archives[0] if len(archives) == 1 else folder
 
 
 def upload(
@@ -149,6 +155,7 @@ def upload(
                 folder_path=folder,
                 revision=revision,
                 commit_message=message or f"Model saved by ElmoKit {__version__}",
+                delete_patterns=sorted(MODEL_FILES - {"README.md"}),  # of an earlier model
             )
     return str(done.commit_url)
 
@@ -162,22 +169,30 @@ def _card(
     license: str | None,
     language: str | None,
 ) -> str:
-    """Return the model card with metadata for the Hub; a card in the repository keeps its text."""
+    """Return the model card with metadata for the Hub.
+
+    A card in the repository keeps its text, but for the table of this model. It keeps language and
+    licence if it described a model of the same size.
+    """
+    new = model_card(checkpoint, repository, load="from_pretrained")
+    kept = False
     if api.file_exists(repository, "README.md", revision=revision):
         with TemporaryDirectory() as place:
             path = api.hf_hub_download(
                 repository, "README.md", revision=revision, local_dir=place, force_download=True
             )
             text = Path(path).read_text(encoding="utf-8")
-        row = r"(\| SHA-256 of the weights \| `)[0-9a-f]{64}(?=`)"
-        text = re.sub(row, lambda match: match[1] + checkpoint.checksum(), text)
+        (table,) = _TABLE.findall(new)
+        kept = table.splitlines()[0] in text  # a model of another size is another model
+        text = _TABLE.sub(lambda _: table, text)
     else:
-        text = model_card(checkpoint, repository, load="from_pretrained")
-        text = f"---\nlibrary_name: elmokit\n---\n\n{text}"
+        text = f"---\nlibrary_name: elmokit\n---\n\n{new}"
     card = hub.ModelCard(text)
     is_bundled = Path(checkpoint.source) in map(bundled_path, bundled_models())
     card.data.library_name = "elmokit"
     card.data.tags = [*(t for t in card.data.tags or [] if t != "elmo"), "elmo"]
+    if not kept:
+        card.data.language = card.data.license = None
     card.data.language = (
         language or card.data.language or _LANGUAGES.get(checkpoint.config.tokenizer)
     )

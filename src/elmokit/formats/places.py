@@ -126,8 +126,7 @@ def given_files(**paths: str | Path | None) -> Source:
         path = expanded(given)
         if str(path).startswith(("http:", "https:")):
             raise ModelNotFoundError(
-                f"the {name} file is a web address ({path}); ElmoKit does not download models, so "
-                "download the file and give its path"
+                f"the {name} file is a web address ({path}); download the file and give its path"
             )
         try:
             is_file = path.is_file()

@@ -21,8 +21,8 @@ try:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
     from transformers.tokenization_utils_base import TruncationStrategy
     from transformers.utils import PaddingStrategy
-except ImportError:
-    raise MissingExtraError("transformers", "transformers", "This integration") from None
+except ImportError as error:
+    raise MissingExtraError("transformers>=5.22", "transformers", "ElmoTokenizer") from error
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
@@ -131,6 +131,14 @@ class ElmoTokenizer(PreTrainedTokenizerBase):
         if isinstance(tokens, str):
             return self.convert_tokens_to_ids([tokens])[0]
         return self._alphabet.encode(tokens, self._columns).tolist()
+
+    def convert_ids_to_tokens(self, ids: Any, skip_special_tokens: bool = False) -> Any:
+        """Not possible: a word has many ids, and a long one is cut."""
+        raise InputError("ids of characters cannot be turned into words; keep the words themselves")
+
+    def decode(self, token_ids: Any, *args: Any, **keywords: Any) -> Any:
+        """Not possible; see :meth:`convert_ids_to_tokens`."""
+        return self.convert_ids_to_tokens(token_ids)
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
         """0: the model adds the sentence marks."""

@@ -26,7 +26,8 @@ from elmokit.errors import (
     ModelNotFoundError,
     shown,
 )
-from elmokit.formats import bundled_models, bundled_path, find_model
+from elmokit.formats import bundled_models, bundled_path, find_model, read_files, read_model
+from elmokit.formats.checkpoint import Checkpoint
 from elmokit.nn.scalar_mix import ScalarMix
 
 try:
@@ -119,15 +120,15 @@ class ELMoEmbeddings(TokenEmbeddings):
         if options_file is not None and weight_file is not None:
             given = {"options_file": options_file, "weight_file": weight_file}
             files: tuple[str, ...] = tuple(_absolute(path, key) for key, path in given.items())
-            self.elmo = Elmo.load(options=files[0], weights=files[1], device=flair.device)
+            self.elmo = _vectors_only(read_files(files[0], files[1]))
             label = Path(files[0]).parent.name if model is None else str(model)
-            self._saved = SavedModel(label, files, _checksum(self.elmo))
+            self._saved = SavedModel(label, files, self.elmo.checkpoint().checksum())
         else:
             path = _find("en" if model is None else model)
-            self.elmo = Elmo.load(path, device=flair.device)
+            self.elmo = _vectors_only(read_model(path))
             bundled = next((n for n in bundled_models() if bundled_path(n) == path), None)
             files = () if bundled else (str(path),)
-            self._saved = SavedModel(bundled or path.name, files, _checksum(self.elmo))
+            self._saved = SavedModel(bundled or path.name, files, self.elmo.checkpoint().checksum())
         if self.embedding_mode == "mix":
             own = self.elmo.config.mix
             self.mix = ScalarMix(self.elmo.n_layers, own.weights, own.gamma)
@@ -214,7 +215,7 @@ def _find(model: str | Path) -> Path:
         if str(model) not in DOWNLOADS:
             raise
         raise ModelNotFoundError(
-            f"flair downloaded the model {shown(str(model))}, and ElmoKit downloads nothing; get "
+            f"flair downloaded the model {shown(str(model))}, which ElmoKit does not; get "
             "its options.json and weights.hdf5 and pass them as options_file= and weight_file=, or "
             f"use a bundled model ({', '.join(bundled_models())})"
         ) from error
@@ -224,6 +225,6 @@ def _absolute(path: str | Path, name: str) -> str:
     return str(file_path(path, name).expanduser().absolute())
 
 
-def _checksum(elmo: Elmo) -> str:
-    """SHA-256 of the biLM's weights; a softmax, which gives no vectors, may be added later."""
-    return elmo.checkpoint().without_softmax().checksum()
+def _vectors_only(checkpoint: Checkpoint) -> Elmo:
+    """A model without softmax; one may be added to its files later."""
+    return Elmo(checkpoint.without_softmax(), device=flair.device)

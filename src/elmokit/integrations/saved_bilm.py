@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ def write_bilm(checkpoint: Checkpoint, folder: Path) -> dict[str, str]:
         # tuned weights differ from the files they came from
         if checkpoint.source == str(bundled_path(name)) and checksum == _bundled_checksum(name):
             return {"name": name, **about}
-    native.write(checkpoint, folder / FOLDER, overwrite=True)
+    # words without a softmax are not worth their space
+    native.write(replace(checkpoint, vocabulary=None), folder / FOLDER, overwrite=True)
     return {"folder": FOLDER, **about}
 
 

@@ -12,6 +12,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from elmokit.errors import FormatError, InputError, shortened, shown
 
 _ARGUMENTS = ("prompts", "default_prompt_name", "similarity_fn_name", "truncate_dim")
@@ -53,12 +55,15 @@ def open_modules(
             modules[name] = own_class.load(str(folder), subfolder=path, model_kwargs=settings)
             continue
         try:
-            module_class = import_module_class(kind, str(folder), trust_remote_code=False)
+            module_class: Any = import_module_class(kind, str(folder), trust_remote_code=False)
         except ValueError as error:
             raise InputError(
                 f"{folder} contains {shown(kind)}, which is neither ElmoKit's nor of "
                 "sentence-transformers; if you trust it, open the folder with SentenceTransformer "
                 "and trust_remote_code=True"
             ) from error
+        is_module = isinstance(module_class, type) and issubclass(module_class, nn.Module)
+        if not is_module:
+            raise FormatError(f"{folder}/modules.json names {shown(kind)}, which is no module")
         modules[name] = module_class.load(str(folder), subfolder=path)
     return modules, arguments

@@ -22,6 +22,7 @@ from elmokit.config import MixConfig
 from elmokit.devices import check_memory
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, InputError, MissingExtraError, shortened, shown
+from elmokit.formats.hub import is_repository
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.layers import LayerChoice
 from elmokit.integrations.saved_bilm import FOLDER, read_bilm, write_bilm
@@ -34,12 +35,13 @@ from elmokit.text.languages import LanguageCheck
 from elmokit.text.tokenizers import tokenize_one
 
 try:
+    from huggingface_hub import snapshot_download
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import InputModule
     from sentence_transformers.sentence_transformer.modules import Pooling
 except ImportError as error:
     raise MissingExtraError(
-        "sentence-transformers>=6", "sentence-transformers", "this integration"
+        "sentence-transformers>=6", "sentence-transformers", "ElmoModule"
     ) from error
 
 _CACHE_BYTES = 256 << 20
@@ -179,7 +181,8 @@ class ElmoModule(InputModule):
         what = f"the vectors of {len(sentences)} texts of up to {time:,} tokens"
         remedy = "pass a smaller batch_size=, or set max_seq_length"
         check_memory(4 * math.prod(shape), device, what, remedy)
-        found = torch.zeros(shape, device=device)
+        dtype = next(self.embedding.bilm.parameters()).dtype
+        found = torch.zeros(shape, dtype=dtype, device=device)
 
         def keep(batch: BatchResult) -> None:
             layers = batch.layers if learns else choice.apply(batch.layers, mix)
@@ -282,13 +285,16 @@ def load(
     :class:`ElmoModule` and those of sentence-transformers itself are imported.
 
     Args:
-        model: What :class:`ElmoModule` takes, or a folder that ``save_pretrained`` wrote.
+        model: What :class:`ElmoModule` takes, a folder that ``save_pretrained`` wrote, or the name
+            of a repository that ``push_to_hub`` made, "user/model".
         pooling: A mode of ``Pooling`` for a new model: mean (default), max, cls, lasttoken,
             weightedmean, mean_sqrt_len_tokens. A saved model has its own.
         device: A torch device. Default: GPU if available.
         **settings: Of :class:`ElmoModule`: layers, trainable, dropout, max_seq_length. They replace
             those of a saved model.
     """
+    if is_repository(model):
+        model = snapshot_download(str(model), ignore_patterns=["*.py", "*.bin", "*.pkl", "*.pt"])
     if not isinstance(model, Elmo) and (file_path(model, "model") / "modules.json").is_file():
         if pooling is not None:
             raise InputError(f"{model} is saved with its own pooling; leave out pooling=")

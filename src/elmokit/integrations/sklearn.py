@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.arguments import file_path, one_of
+from elmokit.arguments import each, file_path, one_of
 from elmokit.elmo import Elmo, Text
 from elmokit.errors import InputError, MissingExtraError, ModelError
+from elmokit.formats import read_model
 from elmokit.inference.arrays import Array
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.pooling import POOLINGS
@@ -25,7 +26,7 @@ try:
     from sklearn.utils import Tags
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
-    raise MissingExtraError("scikit-learn", "sklearn", "ElmoVectorizer") from error
+    raise MissingExtraError("scikit-learn>=1.6", "sklearn", "ElmoVectorizer") from error
 
 AnyTokenizer = str | Tokenizer | Callable[[str], Iterable[str]] | None
 
@@ -94,7 +95,7 @@ class ElmoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             texts: Strings, or lists of tokens.
             y: Ignored; pipelines pass it.
         """
-        _texts(texts)
+        _checked(texts)
         one_of(self.pooling, "pooling", POOLINGS)
         check_batch_size(self.batch_size)
         float_type(self.dtype)
@@ -110,7 +111,7 @@ class ElmoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             texts: Strings, or lists of tokens.
         """
         check_is_fitted(self)
-        texts = _texts(texts)
+        texts = _checked(texts)
         elmo, checksum = self._loaded()
         if checksum != self.checksum_:
             raise ModelError(
@@ -144,18 +145,38 @@ class ElmoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         path = os.path.expanduser(file_path(self.model, "model"))
         # the working directory may change; the name of a bundled model stays as it is
         model = os.path.abspath(path) if os.path.exists(path) else path
-        return _load(model, self.tokenizer, self.device, self.quantize)
+        return _load(model, _version(model), self.tokenizer, self.device, self.quantize)
 
 
-def _texts(texts: Any) -> Iterable[Text]:
+def _checked(texts: Any) -> Iterable[Text]:
+    """Texts, after a check that they are a list or a column."""
     if isinstance(texts, str):
         raise InputError("texts must be a list of texts, not one string; pass [text]")
+    if getattr(texts, "ndim", 1) != 1:
+        raise InputError(
+            f"texts must have one dimension, not {texts.ndim}; pass one column: array[:, 0], or "
+            '"text" instead of ["text"] in a ColumnTransformer'
+        )
+    each(texts, "texts", "a list of texts")
     return texts
+
+
+def _version(model: str) -> tuple[tuple[str, int, int], ...]:
+    """What changes if a model's files are replaced: their sizes and times."""
+    path = Path(model)
+    files = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
+    states = [(file.name, file.stat()) for file in files]
+    return tuple((name, state.st_size, state.st_mtime_ns) for name, state in states)
 
 
 @lru_cache(maxsize=2)  # a model and another to compare it with
 def _load(
-    model: str, tokenizer: AnyTokenizer, device: str | None, quantize: str | None
+    model: str,
+    version: tuple[tuple[str, int, int], ...],
+    tokenizer: AnyTokenizer,
+    device: str | None,
+    quantize: str | None,
 ) -> tuple[Elmo, str]:
-    elmo = Elmo.load(model, tokenizer=tokenizer, device=device, quantize=quantize)
+    checkpoint = read_model(model).without_softmax()
+    elmo = Elmo(checkpoint, tokenizer, device, quantize=quantize)
     return elmo, elmo.checkpoint().checksum()

@@ -1,4 +1,4 @@
-"""The frozen biLM of a thinc model: loaded by its first use, saved as a checksum."""
+"""The frozen biLM of a thinc model: loaded when it is first used, saved as a checksum."""
 
 from __future__ import annotations
 
@@ -62,9 +62,7 @@ class FrozenBiLM(Shim):
             torch.set_num_threads(1)
             self._process = os.getpid()
         if self._elmo is None:
-            whole = self._read()
-            # its words are for a warning about text in other languages
-            checkpoint = replace(whole.without_softmax(), vocabulary=whole.vocabulary)
+            checkpoint = self._read().without_softmax()
             found = checkpoint.checksum()
             if self._checksum not in (None, found):
                 raise FormatError(
@@ -179,7 +177,7 @@ def sentences(doc: Doc) -> list[list[int]]:
 
     A document without sentences is split where spaCy's sentencizer would, with two differences. It
     looks at words only: white space between sentences must not move their boundary. And an opening
-    bracket or quote belongs to the next sentence.
+    bracket or typographic quote belongs to the next sentence.
     """
     if doc.has_annotation("SENT_START"):
         split = [[token.i for token in span if not token.is_space] for span in doc.sents]

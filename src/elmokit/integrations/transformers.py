@@ -33,8 +33,8 @@ try:
         PreTrainedModel,
     )
     from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
-except ImportError:
-    raise MissingExtraError("transformers", "transformers", "This integration") from None
+except ImportError as error:
+    raise MissingExtraError("transformers>=5.22", "transformers", "ElmoModel") from error
 
 __all__ = ["ElmoConfig", "ElmoForTokenClassification", "ElmoModel", "ElmoTokenizer"]
 
@@ -204,7 +204,9 @@ class ElmoModel(ElmoPreTrainedModel):
 
     def _masked(self, ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Checked ids, zero in the padding, and the mask (B, T) of real tokens."""
-        mask = ids[..., 0] > 0 if ids.dim() == 3 else torch.ones(1)
+        if ids.dim() != 3:
+            check_ids(self.bilm, ids, "input_ids")  # says what is wrong
+        mask = ids[..., 0] > 0
         if attention_mask is not None:
             if attention_mask.shape != ids.shape[:2]:
                 raise InputError(

@@ -40,7 +40,10 @@ class Predictions(list[Prediction], Displayed):
 
     def _shown(self) -> Shown:
         if self and all(isinstance(found, Marked) for found in self):
-            return Shown("\n".join(map(self._marked, self[:_MOST_MARKED])))
+            parts = list(map(self._marked, self[:_MOST_MARKED]))
+            if len(self) > _MOST_MARKED:
+                parts.append(f"<p>the first {_MOST_MARKED} of {len(self):,}</p>")
+            return Shown("\n".join(parts))
         task = self._task
         names = [field.name for field in fields(task.example)[:-1]]  # the last is the answer
         example = {id(found): one for found, one in self._of}  # also after the list was sorted

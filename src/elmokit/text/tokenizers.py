@@ -142,11 +142,16 @@ def tokenize_one(tokenizer: Tokenizer, text: Any, name: str = "text") -> list[st
     """Tokenize one text, a string or a list of tokens; see :func:`tokenize_each`."""
     if isinstance(text, str):
         return tokenizer(text)
-    if type(text).__name__ in ("NoneType", "float", "NAType"):  # as columns of tables have them
+    if text is None or _is_missing(text):  # as columns of tables have them
         raise InputError(
             f"{name} is missing ({shown(text)}); drop such rows, or fill them with empty strings"
         )
     return strings(text, name, "a string or a list of strings")
+
+
+def _is_missing(text: Any) -> bool:
+    """Whether a value is pandas' NA or not a number."""
+    return type(text).__name__ == "NAType" or (isinstance(text, float) and text != text)
 
 
 def _custom_spans(function: Callable[[str], Iterable[str]], text: str) -> list[Span]:
