@@ -82,6 +82,12 @@ class DelayedProgress:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done)
 
+    def describe(self, what: str) -> None:
+        """Change what is shown to be done."""
+        self._what = what
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=what)
+
     def _later(self, seconds: float, show: Callable[[], None]) -> None:
         self._timer = threading.Timer(seconds, show)
         self._timer.daemon = True
