@@ -36,12 +36,12 @@ def check_text(path: Path) -> Path:
     return path
 
 
-def check_texts(paths: list[Path]) -> list[Path]:
+def check_texts(paths: list[Path] | None) -> list[Path]:
     """Check that text files or folders exist, before the work starts."""
     from elmokit.io.lines import find_files
 
-    find_files(paths)
-    return paths
+    find_files(paths or [])
+    return paths or []
 
 
 def _check_seed(seed: int) -> int:
@@ -56,6 +56,9 @@ TextArgument = Annotated[
 ]
 TextsArgument = Annotated[
     list[Path], typer.Argument(help=f"Text files or folders, {_TEXT}", callback=check_texts)
+]
+OptionalTextsArgument = Annotated[
+    list[Path] | None, typer.Argument(help=f"Text files or folders, {_TEXT}", callback=check_texts)
 ]
 TokenizedOption = Annotated[
     bool, typer.Option("--tokenized", help="Read each line as one sentence, split at white space.")

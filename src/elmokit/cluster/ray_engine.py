@@ -140,9 +140,10 @@ def _connect(address: str) -> None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **keywords)
     except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = shortened(" ".join(str(error).split()))
         raise InputError(
-            f"there is no Ray cluster at address={address!r} ({shortened(' '.join(str(error).split()))}"
-            '); start one with: ray start --head, or use address="local"'
+            f"there is no Ray cluster at address={address!r} ({reason}); start one with ray start, "
+            'or use address="local"'
         ) from error
 
 

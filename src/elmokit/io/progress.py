@@ -182,6 +182,14 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def long_duration(seconds: float) -> str:
+    """A time of any length, as 5 h 12 min, 3.2 days or 1.4 years."""
+    days = seconds / 86_400
+    if days < 2:
+        return _duration(seconds)
+    return f"{days:,.1f} days" if days < 730 else f"{days / 365.25:,.1f} years"
+
+
 def clock_time(seconds: float) -> str:
     """A duration as a clock shows it, as 1:20 or 1:05:00."""
     minutes, seconds = divmod(round(max(0.0, seconds)), 60)
