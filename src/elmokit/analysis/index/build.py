@@ -158,14 +158,14 @@ def build_index_of(
                 yield "\n".join(tokens)
 
         def vectors_of(texts: Iterator[str], done: Sequence[int]) -> Iterator[npt.NDArray[Any]]:
-            number = 0
+            n_read = 0
             while n := sum(1 for _ in islice(texts, _ROWS_AT_ONCE)):  # one write for all of them
-                for number in range(number, number + n):
+                for number in range(n_read, n_read + n):
                     vectors = waiting.popleft()
                     if number >= len(done):
                         yield unit(vectors.astype(np.float32)).astype("<f2")
                         bar.advance(len(vectors))
-                number += 1
+                n_read += n
 
         with DelayedProgress("reading vectors", n_tokens, "tokens") as bar:
             bar.advance(job.n_tokens)
