@@ -12,9 +12,9 @@ from elmokit.cluster.shard_store import TEMPORARY, Store
 def store(request, tmp_path):
     if request.param == "disk":
         return Store(tmp_path / "store")
-    fsspec.filesystem("memory").rm("/store", recursive=True) if fsspec.filesystem(
-        "memory"
-    ).exists("/store") else None
+    fsspec.filesystem("memory").rm("/store", recursive=True) if fsspec.filesystem("memory").exists(
+        "/store"
+    ) else None
     return Store("memory://store")
 
 

@@ -207,7 +207,8 @@ def _check_output(store: Store, options: ShardOptions) -> None:
         )
     if store.read(manifest.PLAN) is None:
         return
-    if options.restart:
+    # a run that ended before its first shard, such as one that found no cluster, left a plan only
+    if options.restart or not (options.resume or store.sizes(manifest.RECORDS)):
         manifest.remove_all(store)
     elif not options.resume:
         raise OutputError(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import socket
 from typing import Any
 
 from elmokit.arguments import number, whole_number
@@ -24,6 +25,7 @@ from elmokit.cluster.shard_writer import ShardSpec, worker_name
 from elmokit.errors import InputError, shortened
 
 _OBJECT_STORE_BYTES = 100 << 20  # of a cluster that is started here; almost nothing is put into it
+_CONNECT_SECONDS = 10.0
 
 
 class _Actor:
@@ -138,13 +140,21 @@ def _connect(address: str) -> None:
     if address == "local":
         keywords = {"object_store_memory": _OBJECT_STORE_BYTES, "include_dashboard": False}
     try:
+        _check_reachable(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **keywords)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = shortened(" ".join(str(error).split()))
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        reason = shortened(" ".join(str(error).split()), 200)
         raise InputError(
-            f"there is no Ray cluster at address={address!r} ({reason}); start one with ray start, "
-            'or use address="local"'
+            f"there is no Ray cluster at address={address!r} ({reason}); check the address and the "
+            'token of the cluster, start one with ray start, or use address="local"'
         ) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Raise OSError if nobody listens at HOST:PORT; Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
 
 
 def _gpus_each(device: str | None, wanted: float | None, found: dict[str, float]) -> float:

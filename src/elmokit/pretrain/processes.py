@@ -90,6 +90,11 @@ def joined(device: str | None) -> Iterator[Process]:
         dist.destroy_process_group()
 
 
+def were_restarted() -> bool:
+    """Whether torchrun has started the processes again because one of them died."""
+    return _number("TORCHELASTIC_RESTART_COUNT", 0) > 0
+
+
 def _number(name: str, default: int) -> int:
     """Read a number that torchrun puts into the environment."""
     value = os.environ.get(name) or str(default)
