@@ -7,6 +7,7 @@
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
 # make test-isa  numerical tests on other code paths of the processor
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
+# make test-cluster  tests on a Ray cluster of two nodes on this machine
 # make clean     remove everything these create
 #
 # Each sets up what it needs in a virtual environment on first use. Variables:
@@ -18,11 +19,12 @@ PYTHON ?= python3
 PIP_ARGS ?=
 VENV ?= .venv
 TEST_PROCESSES ?= 2
+CLUSTER_VENV ?= .venv-ray
 BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench docs dist test-isa fuzz clean
+.PHONY: demo test lint format bench docs dist test-isa test-cluster fuzz clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
@@ -57,6 +59,10 @@ dist: $(VENV)/.dist
 test-isa: $(VENV)/.dev
 	$(BIN)/python tests/isa.py
 
+# Ray in an environment of its own: it is large, and not needed by the other tests
+test-cluster: $(CLUSTER_VENV)/.cluster
+	OMP_NUM_THREADS=1 $(CLUSTER_VENV)/bin/python -m pytest tests/cluster
+
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/loaders.py
 	$(BIN)/python fuzz/texts.py
@@ -65,7 +71,7 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/kills.py
 
 clean:
-	rm -rf $(VENV) build dist site demo *.egg-info src/*.egg-info \
+	rm -rf $(VENV) $(CLUSTER_VENV) build dist site demo *.egg-info src/*.egg-info \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch first and by its pinned version: a later line must never bring another one
@@ -86,4 +92,10 @@ $(VENV)/.docs: $(VENV)/.base
 
 $(VENV)/.dist: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[dist]"
+	touch $@
+
+$(CLUSTER_VENV)/.cluster: pyproject.toml constraints.txt
+	test -x $(CLUSTER_VENV)/bin/python || $(PYTHON) -m venv $(CLUSTER_VENV)
+	$(CLUSTER_VENV)/bin/python -m pip install $(PIP_OPTIONS) "$$(grep ^torch== constraints.txt)"
+	$(CLUSTER_VENV)/bin/python -m pip install $(PIP_OPTIONS) -e ".[dev,cluster]"
 	touch $@

@@ -82,7 +82,7 @@ def test_a_stopped_run_continues(command, tmp_path, tiny, one_thread, how):
     try:
         wait_for(2, out)
         os.killpg(process.pid, how) if how == signal.SIGINT else process.kill()
-        printed, errors = process.communicate(timeout=60)  # ends when the last worker has
+        _, errors = process.communicate(timeout=60)  # ends when the last worker has
     finally:
         process.kill()
     assert process.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL), errors

@@ -92,9 +92,7 @@ def test_a_worker_with_a_full_disk_gets_no_more_shards():
 
 
 def test_without_workers_the_run_ends():
-    with pytest.raises(
-        OutputError, match="no worker is left for 10 shards: space!; .* resume=True"
-    ):
+    with pytest.raises(OutputError, match="is left for 10 shards: space!; .* resume=True"):
         run(FakePool(2, lambda *_: "space"), 10)
 
 

@@ -12,6 +12,8 @@ from elmokit.embed.run import EmbedOptions, embed_file
 from elmokit.errors import FormatError, InputError
 from helpers.shards import write_corpus
 
+CHECKSUM = " is damaged: its checksum differs from that in its record"
+
 
 def test_verify_names_every_problem(embed, lines, tmp_path):
     embed("text.txt")
@@ -24,9 +26,7 @@ def test_verify_names_every_problem(embed, lines, tmp_path):
     data[1].unlink()
     (out / "data" / "part-000009-0.parquet").write_bytes(b"")
     damaged, missing, surplus = verify_shards(out)
-    assert (
-        damaged == f"data/{data[0].name} is damaged: its checksum differs from that in its record"
-    )
+    assert damaged == f"data/{data[0].name}{CHECKSUM}"
     assert missing == "shard 1 is missing, or its data has another size"
     assert surplus == "data/part-000009-0.parquet belongs to no finished shard"
     with pytest.raises(InputError, match="1 shards of .* are missing, the first is 1"):

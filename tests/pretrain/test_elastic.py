@@ -42,14 +42,18 @@ def test_a_killed_rank_is_restarted_from_the_checkpoint(text, tmp_path):
     # save_every is in minutes: after every step
     settings = SMALL | {"training": {"epochs": 6, "dropout": 0.1, "save_every": 0}}
     whole = launch(*arguments(text, settings, tmp_path / "whole"))
-    assert whole.wait(240) == 0, whole.communicate()[1]
+    _, errors = whole.communicate(timeout=240)
+    assert whole.returncode == 0, errors
     process = launch(*arguments(text, settings, tmp_path / "killed"))
     try:
         wait_for((tmp_path / "killed" / "last.pt").exists, process)
         os.kill(ranks(process)[1], signal.SIGKILL)
         printed, errors = process.communicate(timeout=240)
     finally:
+        left = ranks(process)
         process.kill()
+        for pid in left.values():  # the launcher cannot end them any more
+            os.kill(pid, signal.SIGKILL)
     assert process.returncode == 0, errors
     assert "resuming at step" in printed
     assert same_weights(tmp_path / "whole", tmp_path / "killed")

@@ -4,10 +4,9 @@ Each actor loads the model once and computes one shard at a time. It reads its i
 output itself, so only descriptions of shards and their records pass through Ray: the driver sends
 the next one when an actor is idle, and the object store stays almost empty, whatever the corpus.
 
-Ray Data could schedule the same actors. It retries a task that lost its actor without a limit per
-task, and one error ends the whole pipeline or drops the row without a reason: a shard that kills
-its worker could not be set aside. Plain actors leave these decisions to :mod:`scheduler`, which is
-the same for all engines.
+Ray Data could schedule the same actors, but it repeats a task that has lost its actor without end
+("infinite retries remaining", Ray 2.60), and a shard that kills its worker would block all others.
+Plain actors leave these decisions to the scheduler, which is the same for all engines.
 """
 
 from __future__ import annotations

@@ -133,23 +133,9 @@ class ShardWriter:
     def _write_file(
         self, path: Path, part: Range, rows: Iterator[tuple[int, str]]
     ) -> tuple[int, int]:
-        import pyarrow.parquet as pq
-
         schema = self._schema()
-        vectors = [
-            _leaf(field) for field in schema if "layer_" in field.name or "vector" in field.name
-        ]
         n_rows = n_tokens = 0
-        with pq.ParquetWriter(
-            path,
-            schema,
-            # byte planes apart: float16 vectors become 15% smaller instead of 8%, at the same speed
-            compression="zstd",
-            compression_level=1,
-            use_byte_stream_split=vectors,
-            use_dictionary=["source"],
-            write_statistics=["position"],
-        ) as file:
+        with open_parquet_writer(path, schema, self._names) as file:
             for group in self._groups(rows):
                 file.write_table(self._table(part, group, schema))
                 n_rows += len(group)
@@ -217,6 +203,28 @@ class ShardWriter:
                 flat = pa.array(np.concatenate(one), schema.field(len(columns)).type.value_type)
                 columns.append(pa.FixedSizeListArray.from_arrays(flat, self._layout.dim))
         return pa.Table.from_arrays(columns, schema=schema)
+
+
+def open_parquet_writer(path: Path, schema: Any, names: list[str]) -> Any:
+    """A writer of Parquet, with the encoding that suits vectors.
+
+    Args:
+        path: The file.
+        schema: Its columns.
+        names: The columns of vectors; those that end like one of them are vectors, too.
+    """
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(
+        path,
+        schema,
+        # byte planes apart: float16 vectors become 15% smaller instead of 8%, at the same speed
+        compression="zstd",
+        compression_level=1,
+        use_byte_stream_split=[_leaf(f) for f in schema if f.name.endswith(tuple(names))],
+        use_dictionary=["source"],
+        write_statistics=["position"],
+    )
 
 
 def _leaf(field: Any) -> str:
