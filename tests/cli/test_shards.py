@@ -37,8 +37,7 @@ def test_bad_input_gives_exit_code_2(embedded, cli, tmp_path):
     (tmp_path / "text.txt").write_bytes(b"\xff\n")
     done = cli(*command, "--restart")
     assert done.returncode == 2
-    assert "elmokit: 1 of 1 shards were set aside, all others are done; shard 0: the line at byte " \
-        "0" in done.stderr  # fmt: skip
+    assert "1 of 1 shards were set aside, all others are done; shard 0: the line" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -108,4 +107,4 @@ def test_plan(cli):
     assert all("benchmarks/results" in one["source"] for one in found["plans"])
     assert one_sentence(cli("plan", "1e9", "--rate", "5"), "--rate needs --unit")
     assert one_sentence(cli("plan", "1e9", "-m", "mine"), "no rate was measured")
-    assert one_sentence(cli("plan", "lots"), "the argument TOKENS must be a number")
+    assert one_sentence(cli("plan", "lots"), "the argument TOKENS cannot be")
