@@ -1,6 +1,6 @@
 """Shards on several processes: scaling, and what an engine costs.
 
-    python benchmarks/cluster.py [--sentences N] [--rounds N] [--write]
+    python benchmarks/cluster.py [--sentences N] [--shards N] [--rounds N] [--write]
 
 Compares ``elmokit embed --engine local`` with 1 to as many workers as there are cores with
 ``elmokit embed`` in one process, one thread each, to Parquet, all layers, float16. The model has
@@ -35,25 +35,25 @@ from elmokit.embed.writers import vector_lists, vectors_type
 from elmokit.io.job import Layout
 
 HERE = Path(__file__).parent
-SHARDS = 200
 
 
 def main() -> None:
     """Run the commands, print the tables, and store them with --write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sentences", type=int, default=6000)
+    parser.add_argument("--shards", type=int, default=200, help="for the overhead of a shard")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="store the tables")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        lines = tables(Path(name), arguments.sentences, arguments.rounds)
+        lines = tables(Path(name), arguments.sentences, arguments.shards, arguments.rounds)
     text = "\n".join(lines) + "\n"
     print(text)
     if arguments.write:
         (HERE / "results" / "cluster.md").write_text(text, encoding="utf-8")
 
 
-def tables(folder: Path, n_sentences: int, rounds: int) -> list[str]:
+def tables(folder: Path, n_sentences: int, n_shards: int, rounds: int) -> list[str]:
     """All results as Markdown."""
     text, model = folder / "text.txt", folder / "small"
     sentences = make_sentences(n_sentences)
@@ -91,7 +91,7 @@ def tables(folder: Path, n_sentences: int, rounds: int) -> list[str]:
             f"| {name} | {wall[name]:.1f} | {cpu[name]:.1f} | {n_tokens / wall[name]:,.0f} | "
             f"{wall[base] / wall[name]:.2f} | {cpu[name] / cpu[base]:.2f} |"
         )
-    lines += ["", *overheads(folder, rounds), "", write_speed()]
+    lines += ["", *overheads(folder, n_shards, rounds), "", write_speed()]
     return lines
 
 
@@ -110,13 +110,14 @@ def timed(folder: Path, command: list[str]) -> tuple[float, float]:
     after = os.times()
     seconds = time.perf_counter() - started
     cpu = after.children_user + after.children_system
+    print(f"{seconds:.1f} s: embed {' '.join(command[2:])}", file=sys.stderr, flush=True)
     return seconds, cpu - before.children_user - before.children_system
 
 
-def overheads(folder: Path, rounds: int) -> list[str]:
+def overheads(folder: Path, n_shards: int, rounds: int) -> list[str]:
     """What a shard costs besides its vectors, by engine."""
     text, model = folder / "tiny.txt", folder / "tiny"
-    text.write_text("a b c\n" * (5 * SHARDS))
+    text.write_text("a b c\n" * (5 * n_shards))
     config = ModelConfig(
         TokenEncoderConfig(filters=((1, 4),), n_highway=0),
         ContextConfig(cell_dim=8, projection_dim=4, n_layers=1),
@@ -130,11 +131,11 @@ def overheads(folder: Path, rounds: int) -> list[str]:
         differences = []
         for _ in range(rounds):
             seconds = []
-            for rows in (5, 5 * SHARDS):
+            for rows in (5, 5 * n_shards):
                 command = [str(text), str(folder / "out"), "--model", str(model), "--device", "cpu"]
                 command += ["--workers", "1", "--shard-rows", str(rows), "--engine", *engine]
                 seconds.append(timed(folder, command)[0])
-            differences.append((seconds[0] - seconds[1]) / (SHARDS - 1) * 1000)
+            differences.append((seconds[0] - seconds[1]) / (n_shards - 1) * 1000)
         lines.append(f"| {name} | {statistics.median(differences):.1f} |")
     if "ray" not in engines:
         lines += ["", "Ray is not installed here; its overhead was not measured."]

@@ -85,14 +85,19 @@ def joined(device: str | None) -> Iterator[Process]:
         chosen = torch.device("cuda", local)
         torch.cuda.set_device(chosen)
         backend = "cpu:gloo,cuda:nccl"  # CPU tensors are sent without waiting for the GPU
-    dist.init_process_group(backend, store=_store(), rank=rank, world_size=size, timeout=_TIMEOUT)
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        dist.init_process_group(
+            backend, store=_store_of_torchrun(), rank=rank, world_size=size, timeout=_TIMEOUT
+        )
+    else:
+        dist.init_process_group(backend, timeout=_TIMEOUT)
     try:
         yield Process(rank, size, chosen)
     finally:
         dist.destroy_process_group()
 
 
-def _store() -> Any:
+def _store_of_torchrun() -> Any:
     """Where the processes find each other.
 
     torchrun keeps its store when it starts the processes again. Without a name of its own for each
@@ -100,14 +105,7 @@ def _store() -> Any:
     """
     stores: Any = dist  # its stubs do not list them
     address, port = os.environ["MASTER_ADDR"], _number("MASTER_PORT", 0)
-    kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    store = stores.TCPStore(
-        address,
-        port,
-        is_master=not kept and _number("RANK", 0) == 0,
-        timeout=_TIMEOUT,
-        multi_tenant=True,
-    )
+    store = stores.TCPStore(address, port, is_master=False, timeout=_TIMEOUT)
     return stores.PrefixStore(f"start-{_number('TORCHELASTIC_RESTART_COUNT', 0)}", store)
 
 
