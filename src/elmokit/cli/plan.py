@@ -135,7 +135,7 @@ def plan(
         ]
         for one in plans
     ]
-    columns = ["", "precision", "tokens/s each", "with writing", "time", "hours × units", "cost"]
+    columns = ["", "precision", "tokens/s", "written/s", "time", "unit hours", "cost"]
     print_table(columns, rows, f"{tokens:,.0f} tokens with {model}")
     print_table(
         ["stored", "bytes per token", "in all"],
