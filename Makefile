@@ -7,6 +7,7 @@
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
 # make test-isa  numerical tests on other code paths of the processor
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
+# make test-cluster  tests on a Ray cluster of two nodes on this machine
 # make test-integrations  spaCy, transformers, sentence-transformers and flair, in environments of their own
 # make clean     remove everything these create
 #
@@ -23,7 +24,7 @@ BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench docs dist test-isa fuzz test-integrations clean
+.PHONY: demo test lint format bench docs dist test-isa fuzz test-cluster test-integrations clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
@@ -59,6 +60,10 @@ dist: $(VENV)/.dist
 test-isa: $(VENV)/.dev
 	$(BIN)/python tests/isa.py
 
+# Ray in an environment of its own: it is large, and not needed by the other tests
+test-cluster: $(VENV)-ray/.ready
+	OMP_NUM_THREADS=1 $(VENV)-ray/bin/python -m pytest tests/cluster
+
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/loaders.py
 	$(BIN)/python fuzz/texts.py
@@ -79,7 +84,7 @@ test-integrations: $(VENV)-spacy/.ready $(VENV)-transformers/.ready $(VENV)-flai
 	    tests/docs/test_code.py -k flair
 
 clean:
-	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair build dist site demo *.egg-info src/*.egg-info \
+	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair $(VENV)-ray build dist site demo *.egg-info src/*.egg-info \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch first and by its pinned version: a later line must never bring another one
@@ -102,6 +107,7 @@ $(VENV)/.dist: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[dist]"
 	touch $@
 
+$(VENV)-ray/.ready: TOOLS = -e ".[dev,cluster]"
 $(VENV)-spacy/.ready: TOOLS = -e ".[spacy]" jieba
 $(VENV)-transformers/.ready: TOOLS = -e ".[transformers,sentence-transformers]" accelerate datasets mteb
 $(VENV)-flair/.ready: TOOLS = -e ".[flair,gensim]"

@@ -22,6 +22,7 @@ LAYERS = [
     {"pretrain"},
     {"analysis"},
     {"tasks"},
+    {"cluster"},
     {"integrations"},
     {"cli"},
 ]

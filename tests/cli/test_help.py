@@ -52,12 +52,13 @@ def test_choices_and_defaults_are_shown(cli, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     shown = cli("embed", "--help").stdout
     for text in (
-        "embed [OPTIONS] INPUT OUTPUT",
+        "embed [OPTIONS] INPUT... OUTPUT",
         "[float32|float16]",
         "[zero|warm|carry]",
         "[int8|bfloat16]",
         "How to split text: whitespace, english, english-hyphens",
-        "[default: float32]",
+        "[default: (float32; float16 with --engine)]",
+        "[local|ray]",
         "[default: (en)]",
         "[default: (GPU if available)]",
     ):
@@ -70,7 +71,7 @@ def test_choices_and_defaults_are_shown(cli, monkeypatch):
 
 
 def test_usage_shows_repeated_and_optional_arguments(cli):
-    assert "Usage: elmokit index [OPTIONS] TEXT..." in cli("index", "--help").stdout
+    assert "Usage: elmokit index [OPTIONS] [TEXT]..." in cli("index", "--help").stdout
     assert "Usage: elmokit scatter [OPTIONS] [FILE]" in cli("scatter", "--help").stdout
     assert "Usage: elmokit wsd COMMAND" in cli("wsd", "--help").stdout.replace("[OPTIONS] ", "")
 

@@ -25,7 +25,7 @@ LARGEST = "4,611,686,018,427,387,903"
          "see elmokit surprisal -h"),
         (
             "embed",
-            "the argument INPUT is missing; expected elmokit embed [OPTIONS] INPUT OUTPUT",
+            "the argument INPUT is missing; expected elmokit embed [OPTIONS] INPUT... OUTPUT",
         ),
         (
             "neighbours a b",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from elmokit.cli.engine import SHARDS, run_engine
 from elmokit.cli.options import (
     ModelOptions,
     RestartOption,
@@ -27,14 +28,19 @@ if TYPE_CHECKING:
 @with_model()
 def embed(
     input: Annotated[
-        Path,
+        list[str],
         typer.Argument(
             help="Text file with one sentence per line, plain or compressed (.gz, .xz, .zst); - "
-            "for standard input.",
-            callback=check_text,
+            "for standard input. With --engine: files, folders or URLs of text, JSON lines or "
+            "Parquet.",
         ),
     ],
-    output: Annotated[Path, typer.Argument(help="File to write: .hdf5, .h5, .npz or .parquet.")],
+    output: Annotated[
+        str,
+        typer.Argument(
+            help="File to write: .hdf5, .h5, .npz or .parquet. With --engine: a folder or URL."
+        ),
+    ],
     model: ModelOptions,
     all_layers: Annotated[
         bool, typer.Option("--all", help="Write all layers (the default).")
@@ -48,8 +54,14 @@ def embed(
         typer.Option(help="all, top, average, mix, or numbers like 1 or 0,2 (0: token layer)."),
     ] = None,
     dtype: Annotated[
-        str, choice("float32", "float16", help="Precision of the vectors in the file.")
-    ] = "float32",
+        str | None,
+        choice(
+            "float32",
+            "float16",
+            help="Precision of the vectors in the file.",
+            show_default="float32; float16 with --engine",
+        ),
+    ] = None,
     tokenized: TokenizedOption = False,
     batch_size: Annotated[
         int | None,
@@ -78,6 +90,67 @@ def embed(
         int | None,
         typer.Option(help="AllenNLP's form of --device: the number of a GPU, or -1 for the CPU."),
     ] = None,
+    engine: Annotated[
+        str | None,
+        choice(
+            "local",
+            "ray",
+            help="Write a folder of shards with several processes of this machine (local) or on a "
+            "Ray cluster (ray).",
+            show_default="one process, one file",
+            rich_help_panel=SHARDS,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of processes.",
+            show_default="one per GPU or core",
+            rich_help_panel=SHARDS,
+        ),
+    ] = None,
+    gpus_per_worker: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="GPUs that each process takes, such as 1 or 0.5.", rich_help_panel=SHARDS
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of the Ray cluster; local starts one on this machine.",
+            show_default="auto",
+            rich_help_panel=SHARDS,
+        ),
+    ] = None,
+    shard_rows: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Rows of a shard, about.",
+            show_default="10000",
+            rich_help_panel=SHARDS,
+        ),
+    ] = None,
+    text_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of Parquet, or key of JSON lines, with the text.",
+            show_default="text",
+            rich_help_panel=SHARDS,
+        ),
+    ] = None,
+    sentence_vectors: Annotated[
+        str | None,
+        choice(
+            "mean",
+            "max",
+            "first-last",
+            help="Also write one vector per sentence, pooled like this.",
+            rich_help_panel=SHARDS,
+        ),
+    ] = None,
     vocab_path: Annotated[str | None, typer.Option(hidden=True)] = None,
     file_friendly_logging: Annotated[
         bool, typer.Option("--file-friendly-logging", hidden=True)
@@ -87,7 +160,8 @@ def embed(
     """Write the vectors of every token to a file.
 
     The file has AllenNLP's layout: one dataset per line of text, with the line number as its key,
-    counting from 0.
+    counting from 0. With --engine, the output is a folder of Parquet files with a manifest, and
+    --resume continues with the shards that are missing.
     """
     without_effect = {
         "--vocab-path": vocab_path,
@@ -102,27 +176,54 @@ def embed(
             raise InputError("give --device or --cuda-device, not both")
         model = replace(model, device="cpu" if cuda_device < 0 else f"cuda:{cuda_device}")
 
+    for_engine: dict[str, Any] = {
+        "workers": workers,
+        "gpus_per_worker": gpus_per_worker,
+        "address": address,
+        "shard_rows": shard_rows,
+        "text_column": text_column,
+        "sentence_vectors": sentence_vectors,
+    }
+    given = {name: value for name, value in for_engine.items() if value is not None}
+    if engine is not None:
+        if forget_sentences or use_sentence_keys:
+            raise InputError(
+                "--forget-sentences and --use-sentence-keys are for one file; leave them out with "
+                "--engine"
+            )
+        given |= {"layers": chosen, "dtype": dtype or "float16", "state": state}
+        given |= {"batch_size": batch_size, "resume": resume, "restart": restart}
+        run_engine(model.spec(tokenized), input, output, engine=engine, **given)
+        return
+    if given:
+        raise InputError(f"--{next(iter(given)).replace('_', '-')} goes with --engine")
+    if len(input) > 1:
+        raise InputError(
+            f"{len(input)} inputs are given; without --engine, give one input and one output file"
+        )
+    text, file = check_text(Path(input[0])), Path(output)
+
     from elmokit.embed.run import EmbedOptions, embed_file
     from elmokit.embed.writers import WriteOptions, find_writer
     from elmokit.io.job import has_partial
 
     options = EmbedOptions(
         layers=chosen,
-        dtype=dtype,
+        dtype=dtype or "float32",
         state=state,
         batch_size=batch_size,
         resume=resume,
         restart=restart,
         write=WriteOptions(forget_sentences, use_sentence_keys),
     )
-    find_writer(output, options.write)  # report mistakes before the model is loaded
+    find_writer(file, options.write)  # report mistakes before the model is loaded
     elmo = model.load(tokenized)
-    if resume and not has_partial(output):
+    if resume and not has_partial(file):
         say("nothing to resume; starting with the first line")
-    with resumable(output):
-        done = embed_file(elmo, input, output, options, say)
+    with resumable(file):
+        done = embed_file(elmo, text, file, options, say)
     say(
-        f"{output}: {done.sentences:,} sentences{resumed_note(done.resumed)}, {done.tokens:,} "
+        f"{file}: {done.sentences:,} sentences{resumed_note(done.resumed)}, {done.tokens:,} "
         f"tokens, {done.bytes / 1e6:,.1f} MB, {done.seconds:,.1f} s"
     )
 

@@ -25,10 +25,12 @@ from elmokit.cli.neighbours import neighbours
 from elmokit.cli.output import set_quiet, show_notes
 from elmokit.cli.perplexity import perplexity
 from elmokit.cli.perplexity_by import perplexity_by
+from elmokit.cli.plan import plan
 from elmokit.cli.predict import predict
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.probe import probe
 from elmokit.cli.scatter import scatter
+from elmokit.cli.shards import shards
 from elmokit.cli.similarity import similarity
 from elmokit.cli.streams import STOPPED, StoppedError, fail, open_streams, unforeseen
 from elmokit.cli.surprisal import surprisal
@@ -45,7 +47,7 @@ app = typer.Typer(
 
 PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Start here": [demo],
-    "Embed": [embed, similarity],
+    "Embed": [embed, similarity, shards, plan],
     "Understand": [
         surprisal, scatter, index, neighbours, geometry, change, perplexity_by, probe, wsd,
     ],

@@ -17,6 +17,7 @@ from elmokit.settings import MOST_SEED
 from elmokit.text.tokenizers import TOKENIZERS
 
 if TYPE_CHECKING:
+    from elmokit.cluster.shard_writer import ModelSpec
     from elmokit.elmo import Elmo
 
 
@@ -35,12 +36,12 @@ def check_text(path: Path) -> Path:
     return path
 
 
-def check_texts(paths: list[Path]) -> list[Path]:
+def check_texts(paths: list[Path] | None) -> list[Path]:
     """Check that text files or folders exist, before the work starts."""
     from elmokit.io.lines import find_files
 
-    find_files(paths)
-    return paths
+    find_files(paths or [])
+    return paths or []
 
 
 def _check_seed(seed: int) -> int:
@@ -55,6 +56,9 @@ TextArgument = Annotated[
 ]
 TextsArgument = Annotated[
     list[Path], typer.Argument(help=f"Text files or folders, {_TEXT}", callback=check_texts)
+]
+OptionalTextsArgument = Annotated[
+    list[Path] | None, typer.Argument(help=f"Text files or folders, {_TEXT}", callback=check_texts)
 ]
 TokenizedOption = Annotated[
     bool, typer.Option("--tokenized", help="Read each line as one sentence, split at white space.")
@@ -123,18 +127,45 @@ class ModelOptions:
         Args:
             tokenized: The text is tokenised, so split it at white space only.
         """
-        if tokenized and self.tokenizer not in (None, "whitespace"):
-            raise InputError("--tokenized means white space; leave out --tokenizer")
         from elmokit.elmo import Elmo
 
         return Elmo.load(
             self.model,
             options=self.options_file,
             weights=self.weight_file,
-            tokenizer="whitespace" if tokenized else self.tokenizer,
+            tokenizer=self._tokenizer(tokenized),
             device=self.device,
             quantize=self.quantize,
         )
+
+    def spec(self, tokenized: bool = False) -> ModelSpec:
+        """The model as workers in other folders and on other machines open it.
+
+        Args:
+            tokenized: As for :meth:`load`.
+        """
+        from elmokit.cluster.shard_writer import ModelSpec
+
+        return ModelSpec(
+            _everywhere(self.model),
+            _everywhere(self.options_file),
+            _everywhere(self.weight_file),
+            tokenizer=self._tokenizer(tokenized),
+            device=self.device,
+            quantize=self.quantize,
+        )
+
+    def _tokenizer(self, tokenized: bool) -> str | None:
+        if tokenized and self.tokenizer not in (None, "whitespace"):
+            raise InputError("--tokenized means white space; leave out --tokenizer")
+        return "whitespace" if tokenized else self.tokenizer
+
+
+def _everywhere(path: str | Path | None) -> str | None:
+    """A path that is right in every folder; the name of a bundled model stays as it is."""
+    if path is None:
+        return None
+    return str(Path(path).absolute()) if Path(path).exists() else str(path)
 
 
 def with_model(

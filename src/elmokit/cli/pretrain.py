@@ -98,12 +98,14 @@ def pretrain(
     best/, the model, ready for all other commands. Ctrl-C saves and stops.
     """
     from elmokit.cli import recipe_options as given
+    from elmokit.pretrain.processes import were_restarted
     from elmokit.pretrain.recipe import Recipe
     from elmokit.pretrain.run.folder import RunFolder
     from elmokit.pretrain.run.paths import RunPaths
     from elmokit.pretrain.start import pretrain as run
     from elmokit.settings import Mistakes
 
+    resume = resume or (were_restarted() and RunFolder(out).is_begun)
     options: dict[str, dict[str, Any]] = {
         "text": {
             "tokenizer": tokenizer,

@@ -154,7 +154,7 @@ def _embed(
     _check(output, options)
     choice = LayerChoice.parse(options.layers, elmo.n_layers)
     layout = Layout(choice.layer_shape, elmo.dim, options.dtype)
-    settings = _settings(elmo, choice, options)
+    settings = vector_settings(elmo, choice, options.dtype, options.state)
     state = CarriedState() if options.state == "carry" else options.state
 
     def encode(texts: Iterator[str], done: Sequence[int]) -> Iterator[Any]:
@@ -213,8 +213,15 @@ def _check_space(elmo: Elmo, path: Path, job: Job) -> None:
         check_space(job.output, (sample.n_tokens + rest) * job.layout.token_bytes)
 
 
-def _settings(elmo: Elmo, choice: LayerChoice, options: EmbedOptions) -> dict[str, Any]:
-    """Everything that the vectors depend on."""
+def vector_settings(elmo: Elmo, choice: LayerChoice, dtype: str, state: str) -> dict[str, Any]:
+    """Everything that the vectors of a corpus depend on, besides the text.
+
+    Args:
+        elmo: The model.
+        choice: The layers.
+        dtype: float32 or float16.
+        state: What each sentence starts from.
+    """
     checkpoint = elmo.checkpoint()
     config = json.dumps(checkpoint.config.to_dict(), sort_keys=True).encode()
     return {
@@ -223,9 +230,9 @@ def _settings(elmo: Elmo, choice: LayerChoice, options: EmbedOptions) -> dict[st
         "model config": hashlib.sha256(config).hexdigest(),
         "layers": choice.layers if isinstance(choice.layers, str) else list(choice.layers),
         "stacked": choice.stacked,
-        "dtype": options.dtype,
+        "dtype": dtype,
         "precision": elmo.precision,
-        "state": options.state,
+        "state": state,
     }
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import h5py
 import numpy as np
 
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.io.atomic import reserve_space
-from elmokit.io.job import Job
+from elmokit.io.job import Layout
 from elmokit.text.tokenizers import Tokenizer
 
 
@@ -29,12 +29,35 @@ class WriteOptions:
     """Use sentences, not line numbers, as keys."""
 
 
+class Embedded(Protocol):
+    """Finished sentences, as :class:`elmokit.io.job.Job` keeps them."""
+
+    @property
+    def layout(self) -> Layout:
+        """The form of every array."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the vectors depend on."""
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all sentences."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]: ...
+
+    def texts(self) -> Iterator[str]:
+        """All sentences, in order."""
+
+
 Tick = Callable[[int], None]
-Writer = Callable[[Path, Job, Tokenizer, WriteOptions, Tick], None]
+Writer = Callable[[Path, Embedded, Tokenizer, WriteOptions, Tick], None]
 
 
 def write_hdf5(
-    path: Path, job: Job, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
+    path: Path, job: Embedded, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
 ) -> None:
     """Write the layout of AllenNLP 0.9: one dataset per line, and sentence_to_index."""
     h5py.File(path, "w").close()
@@ -57,7 +80,7 @@ def write_hdf5(
             index[0] = _sentence_to_index(job.texts())
 
 
-def _hdf5_bytes(job: Job, options: WriteOptions) -> int:
+def _hdf5_bytes(job: Embedded, options: WriteOptions) -> int:
     """Upper bound of the file's size; HDF5 adds about 370 bytes per dataset, 1,100 per group."""
     n = job.n_tokens * job.layout.token_bytes + 700 * len(job) + (1 << 16)
     if options.sentence_keys:  # each / starts a group
@@ -68,7 +91,7 @@ def _hdf5_bytes(job: Job, options: WriteOptions) -> int:
 
 
 def write_npz(
-    path: Path, job: Job, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
+    path: Path, job: Embedded, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
 ) -> None:
     """Write an archive for numpy.load, with the same keys as the HDF5 file."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
@@ -85,7 +108,7 @@ def write_npz(
 
 
 def write_parquet(
-    path: Path, job: Job, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
+    path: Path, job: Embedded, tokenizer: Tokenizer, options: WriteOptions, tick: Tick
 ) -> None:
     """Write one row per line: number, text, tokens, and a list of vectors for each layer."""
     try:
@@ -94,14 +117,12 @@ def write_parquet(
     except ImportError:
         raise MissingExtraError("pyarrow", "parquet", "writing Parquet") from None
     layout = job.layout
-    number_type = pa.float16() if layout.dtype == "float16" else pa.float32()
-    vector_type = pa.list_(number_type, layout.dim)
-    stacked = bool(layout.layer_shape)
-    names = [f"layer_{k}" for k in job.settings["layers"]] if stacked else ["vectors"]
+    names = vector_columns(layout, job.settings["layers"])
+    type_ = vectors_type(layout)
     fields = [pa.field("line", pa.int64())]
     if not options.forget_sentences:
         fields += [pa.field("sentence", pa.string()), pa.field("tokens", pa.list_(pa.string()))]
-    fields += [pa.field(name, pa.list_(vector_type)) for name in names]
+    fields += [pa.field(name, type_) for name in names]
     schema = pa.schema(fields)
 
     def table(first: int, rows: list[tuple[str, Any]]) -> Any:
@@ -109,13 +130,7 @@ def write_parquet(
         if not options.forget_sentences:
             columns.append(pa.array([sentence for sentence, _ in rows], pa.string()))
             columns.append(pa.array([tokenizer(s) for s, _ in rows], pa.list_(pa.string())))
-        lengths = [array.shape[-2] for _, array in rows]
-        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-        for k in range(len(names)):
-            parts = [array[k] if stacked else array for _, array in rows]
-            flat = pa.array(np.concatenate(parts).reshape(-1), number_type)
-            vectors = pa.FixedSizeListArray.from_arrays(flat, layout.dim)
-            columns.append(pa.ListArray.from_arrays(offsets, vectors))
+        columns += vector_lists([array for _, array in rows], layout)
         return pa.Table.from_arrays(columns, schema=schema)
 
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -130,6 +145,40 @@ def write_parquet(
         if rows:
             writer.write_table(table(first, rows))
             tick(len(rows))
+
+
+def vector_columns(layout: Layout, layers: Sequence[int]) -> list[str]:
+    """The names of the columns of vectors: one per layer, or one for all."""
+    return [f"layer_{k}" for k in layers] if layout.layer_shape else ["vectors"]
+
+
+def vectors_type(layout: Layout) -> Any:
+    """The Arrow type of a sentence's vectors: a list of lists of D numbers."""
+    import pyarrow as pa
+
+    return pa.list_(vector_type(layout))
+
+
+def vector_type(layout: Layout) -> Any:
+    """The Arrow type of one vector."""
+    import pyarrow as pa
+
+    return pa.list_(pa.float16() if layout.dtype == "float16" else pa.float32(), layout.dim)
+
+
+def vector_lists(arrays: Sequence[Any], layout: Layout) -> list[Any]:
+    """The arrays (T, D) or (K, T, D) of some sentences as Arrow columns, one per layer."""
+    import pyarrow as pa
+
+    lengths = [array.shape[-2] for array in arrays]
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    number_type, columns = vector_type(layout).value_type, []
+    for k in range(layout.layer_shape[0] if layout.layer_shape else 1):
+        parts = [array[k] if layout.layer_shape else array for array in arrays]
+        flat = pa.array(np.concatenate(parts).reshape(-1), number_type)
+        vectors = pa.FixedSizeListArray.from_arrays(flat, layout.dim)
+        columns.append(pa.ListArray.from_arrays(offsets, vectors))
+    return columns
 
 
 WRITERS: dict[str, Writer] = {

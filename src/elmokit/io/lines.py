@@ -95,7 +95,7 @@ def read_lines(path: str | Path, advance: Callable[[int], None] = lambda _: None
                     "text, with shorter lines"
                 )
             unreported += len(line)
-            yield _decode(line if number > 1 else line.removeprefix(_BOM), number, name)
+            yield decode_line(line if number > 1 else line.removeprefix(_BOM), number, name)
             if unreported >= _REPORT_BYTES:
                 if packed:
                     unreported, position = raw.tell() - position, raw.tell()
@@ -135,7 +135,7 @@ def open_unpacked(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     name = shown_path(path)
     try:
         with _open(path) as raw:
-            yield raw, _unpack(path, raw)
+            yield raw, unpack(path, raw)
     except FileNotFoundError:
         raise InputError(
             f"there is no file {name}; check the path, or give - for standard input"
@@ -183,7 +183,14 @@ def _is_packed(path: Path) -> bool:
     return path.suffix in PACKED
 
 
-def _decode(line: bytes, number: int, name: str) -> str:
+def decode_line(line: bytes, number: int, name: str) -> str:
+    """A line without its end.
+
+    Args:
+        line: Its bytes, in UTF-8.
+        number: The number of the line, for the error.
+        name: Its file, as an error names it.
+    """
     try:
         return line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
@@ -199,7 +206,8 @@ def _open(path: Path) -> contextlib.AbstractContextManager[IO[bytes]]:
     return path.open("rb", 1 << 17)
 
 
-def _unpack(path: Path, raw: IO[bytes]) -> IO[bytes]:
+def unpack(path: Path, raw: IO[bytes]) -> IO[bytes]:
+    """The decompressed bytes of an open file; the suffix of its path says how."""
     if path.suffix == ".gz":
         return _buffered(gzip.open(raw))
     if path.suffix == ".xz":

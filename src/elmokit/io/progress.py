@@ -86,6 +86,12 @@ class DelayedProgress:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done)
 
+    def describe(self, what: str) -> None:
+        """Change what is shown to be done."""
+        self._what = what
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=what)
+
     def _later(self, seconds: float, show: Callable[[], None]) -> None:
         self._timer = threading.Timer(seconds, show)
         self._timer.daemon = True
@@ -181,6 +187,14 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def long_duration(seconds: float) -> str:
+    """A time of any length, as 5 h 12 min, 3.2 days or 1.4 years."""
+    days = seconds / 86_400
+    if days < 2:
+        return _duration(seconds)
+    return f"{days:,.1f} days" if days < 730 else f"{days / 365.25:,.1f} years"
 
 
 def clock_time(seconds: float) -> str:

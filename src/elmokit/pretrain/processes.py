@@ -16,6 +16,8 @@ from torch import distributed as dist
 from elmokit.devices import choose_device
 from elmokit.errors import InputError
 
+_TIMEOUT = datetime.timedelta(hours=2)
+
 
 @dataclass(frozen=True)
 class Process:
@@ -83,11 +85,33 @@ def joined(device: str | None) -> Iterator[Process]:
         chosen = torch.device("cuda", local)
         torch.cuda.set_device(chosen)
         backend = "cpu:gloo,cuda:nccl"  # CPU tensors are sent without waiting for the GPU
-    dist.init_process_group(backend, timeout=datetime.timedelta(hours=2))
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        dist.init_process_group(
+            backend, store=_store_of_torchrun(), rank=rank, world_size=size, timeout=_TIMEOUT
+        )
+    else:
+        dist.init_process_group(backend, timeout=_TIMEOUT)
     try:
         yield Process(rank, size, chosen)
     finally:
         dist.destroy_process_group()
+
+
+def _store_of_torchrun() -> Any:
+    """Where the processes find each other.
+
+    torchrun keeps its store when it starts the processes again. Without a name of its own for each
+    start, they would find the addresses of the dead ones there, and wait for them.
+    """
+    stores: Any = dist  # its stubs do not list them
+    address, port = os.environ["MASTER_ADDR"], _number("MASTER_PORT", 0)
+    store = stores.TCPStore(address, port, is_master=False, timeout=_TIMEOUT)
+    return stores.PrefixStore(f"start-{_number('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+
+
+def were_restarted() -> bool:
+    """Whether torchrun has started the processes again because one of them died."""
+    return _number("TORCHELASTIC_RESTART_COUNT", 0) > 0
 
 
 def _number(name: str, default: int) -> int:

@@ -7,9 +7,10 @@ which stays in memory while it is built: about 1.2 KB per token in the graph at 
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from elmokit.io.progress import DelayedProgress
 from elmokit.io.space import Sample, check_space, sample_start, shown_bytes
 
 _WORDS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -111,26 +113,99 @@ def build_index(
     options, output = options or IndexOptions(), Path(output).expanduser()
     files = find_files(paths)
     layer = _check(elmo, output, options)
-    Graph(elmo.dim)  # raises now, not after hours of work, if usearch is not installed
-    settings = _settings(elmo, layer, options)
-    layout = Layout((), elmo.dim, "float16")
-    with open_job(
-        output, layout, settings, resume=options.resume, restart=options.restart, say=say
-    ) as job:
-        resumed, started = len(job), time.monotonic()
+
+    def sizes(job: Job) -> None:
         if sample := sample_start(
             files, lambda advance: read_sentences(elmo, files, options.tokenized, advance)
         ):
             size = _estimate_bytes(elmo, sample, options.most_per_word)
             say(f"{output} will take about {shown_bytes(size)}")
-            check_space(output, size - job.n_tokens * layout.token_bytes)
+            check_space(output, size - job.n_tokens * job.layout.token_bytes)
+
+    def fill(job: Job) -> None:
+        sizes(job)
         _embed(elmo, files, job, layer, options.tokenized)
         if not len(job):
             named = ", ".join(map(str, files[:3])) + (", …" if len(files) > 3 else "")
             raise InputError(f"there is no word in {named}; give text to index")
+
+    settings = _settings(elmo, layer, options)
+    return _build(elmo, output, settings, fill, options, say)
+
+
+def build_index_of(
+    elmo: Elmo,
+    rows: Callable[[], Iterator[tuple[list[str], npt.NDArray[Any]]]],
+    output: str | Path,
+    layer: int,
+    tokenizer: str,
+    n_tokens: int,
+    options: IndexOptions | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> IndexSummary:
+    """Write the index of sentences whose vectors exist.
+
+    Args:
+        elmo: The model that computed them.
+        rows: Yields the tokens of each sentence, and their vectors (T, D), from the first.
+        output: As for :func:`build_index`.
+        layer: The layer of the vectors.
+        tokenizer: The name of the tokenizer that split the text.
+        n_tokens: How many tokens there are.
+        options: As for :func:`build_index`, but for ``layer`` and ``tokenized``.
+        say: As for :func:`build_index`.
+    """
+    options, output = options or IndexOptions(), Path(output).expanduser()
+    _check(elmo, output, replace(options, layer=layer))
+    settings = _settings(elmo, layer, options) | {"tokenizer": tokenizer, "tokenized": None}
+
+    def fill(job: Job) -> None:
+        check_space(output, (n_tokens - job.n_tokens) * job.layout.token_bytes)
+        waiting: deque[npt.NDArray[Any]] = deque()
+
+        def texts() -> Iterator[str]:
+            for tokens, vectors in rows():
+                waiting.append(vectors)
+                yield "\n".join(tokens)
+
+        def vectors_of(texts: Iterator[str], done: Sequence[int]) -> Iterator[npt.NDArray[Any]]:
+            n_read = 0
+            while n := sum(1 for _ in islice(texts, _ROWS_AT_ONCE)):  # one write for all of them
+                for number in range(n_read, n_read + n):
+                    vectors = waiting.popleft()
+                    if number >= len(done):
+                        yield unit(vectors.astype(np.float32)).astype("<f2")
+                        bar.advance(len(vectors))
+                n_read += n
+
+        with DelayedProgress("reading vectors", n_tokens, "tokens") as bar:
+            bar.advance(job.n_tokens)
+            job.run(texts(), "sentence", vectors_of)
+        if not len(job):
+            raise InputError("there is no word in the sentences; give text to index")
+
+    return _build(elmo, output, settings, fill, options, say)
+
+
+def _build(
+    elmo: Elmo,
+    output: Path,
+    settings: dict[str, Any],
+    fill: Callable[[Job], None],
+    options: IndexOptions,
+    say: Callable[[str], None],
+) -> IndexSummary:
+    """Fill a job with sentences and unit vectors, and write the index of it."""
+    Graph(elmo.dim)  # raises now, not after hours of work, if usearch is not installed
+    layout = Layout((), elmo.dim, "float16")
+    with open_job(
+        output, layout, settings, resume=options.resume, restart=options.restart, say=say
+    ) as job:
+        resumed, started = len(job), time.monotonic()
+        fill(job)
         words = _write_text(job)
         _write_words(elmo, words, job.folder)
-        (probe,) = elmo.stream([PROBE], layer, done=[])
+        (probe,) = elmo.stream([PROBE], settings["layer"], done=[])
         _write(job.folder / "probe", unit(probe))
         embedded = time.monotonic()
         n_rows = _write_graph(job.folder, len(words), elmo.dim, options.most_per_word)

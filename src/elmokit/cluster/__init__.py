@@ -1,0 +1,1 @@
+"""A corpus larger than one process: shards, their manifest, and the engines that compute them."""

@@ -1,0 +1,301 @@
+"""Embed a corpus as a folder of shards, on an engine: plan, compute what is missing, sum up."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elmokit.arguments import flag, one_of, whole_number
+from elmokit.cluster import manifest
+from elmokit.cluster.local_engine import LocalPool
+from elmokit.cluster.manifest import Plan, Record
+from elmokit.cluster.scheduler import Scheduler, Tally
+from elmokit.cluster.shard_inputs import Range, find_inputs
+from elmokit.cluster.shard_rows import read_rows
+from elmokit.cluster.shard_store import Store, check_parent
+from elmokit.cluster.shard_writer import ModelSpec, ShardSpec
+from elmokit.embed.run import vector_settings
+from elmokit.errors import InputError, LanguageWarning, MissingExtraError, OutputError
+from elmokit.inference.layers import LayerChoice, Layers
+from elmokit.inference.pooling import POOLINGS
+from elmokit.inference.vectors import check_batch_size, float_type
+from elmokit.io.atomic import CONTINUE, clear_errors
+from elmokit.io.lock import lock_folder
+from elmokit.io.progress import DelayedProgress
+
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True)
+class ShardOptions:
+    """How to embed a corpus as shards."""
+
+    layers: Layers = "all"
+    """As for :meth:`elmokit.Elmo.encode`."""
+    dtype: str = "float16"
+    """float16 or float32."""
+    state: str = "zero"
+    """What each sentence starts from: zero or warm."""
+    batch_size: int | None = None
+    """Most sentences in a batch; None chooses automatically."""
+    sentence_vectors: str | None = None
+    """mean, max or first-last: also write one vector per sentence."""
+    text_column: str = "text"
+    """The column of Parquet, or the key of JSON lines, with the text."""
+    shard_rows: int = 10_000
+    """About how many rows a shard has."""
+    engine: str = "local"
+    """local: processes of this machine; ray: a Ray cluster."""
+    address: str = "auto"
+    """Of the Ray cluster; auto finds the running one, local starts one on this machine."""
+    workers: int | None = None
+    """How many; None for one per core or GPU."""
+    gpus_per_worker: float | None = None
+    """GPUs that each worker takes, such as 1 or 0.5."""
+    resume: bool = False
+    """Continue a run that was stopped."""
+    restart: bool = False
+    """Discard an earlier run."""
+
+
+@dataclass(frozen=True)
+class ShardSummary:
+    """Numbers about a run that came to its end."""
+
+    shards: int
+    """Finished, in all."""
+    resumed: int
+    """Of them, finished by earlier runs."""
+    rows: int
+    tokens: int
+    bytes: int
+    """Of all data."""
+    seconds: float
+    """Of this run."""
+    retried: int
+    """Attempts that failed and were repeated."""
+    set_aside: dict[int, str] = field(default_factory=dict)
+    """Shards that could not be computed, with their reasons."""
+    rates: dict[str, float] = field(default_factory=dict)
+    """Tokens per second of each worker in this run."""
+
+
+def embed_shards(
+    model: ModelSpec,
+    inputs: Sequence[str | Path],
+    output: str | Path,
+    options: ShardOptions | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> ShardSummary:
+    """Write the vectors of a corpus into a folder of Parquet files.
+
+    The folder can be on a disk that all workers share, or in an object store. A shard appears in it
+    when it is complete. A run that was stopped, in whatever way, continues with the missing shards
+    if ``resume`` is set and model, options and inputs are the same.
+
+    Args:
+        model: The model, as every worker loads it.
+        inputs: Files, folders, or URLs of text, JSON lines or Parquet.
+        output: A folder or URL.
+        options: How; default: ``ShardOptions()``.
+        say: Called with messages about the work.
+    """
+    started = time.monotonic()
+    options = options or ShardOptions()
+    _check(inputs, options)
+    store = Store(output)
+    with _writing(store):
+        _check_output(store, options)
+        settings, dim = _settings(model, options)
+        plan, done = _plan(store, model, inputs, settings, dim, options)
+        parts = [part for part in plan.ranges() if part.number not in done]
+        if options.resume:
+            say(f"{len(done):,} of {len(plan.ranges()):,} shards are done")
+        else:
+            n_bytes = sum(part.n_bytes for part in parts)
+            say(f"{len(parts):,} shards of {n_bytes / 1e6:,.1f} MB in {len(plan.files):,} files")
+        spec = ShardSpec(
+            store.url,
+            model,
+            options.layers,
+            options.dtype,
+            options.state,
+            options.batch_size,
+            options.text_column,
+            options.sentence_vectors,
+            plan.settings,
+        )
+        tally = _compute(spec, store, parts, sum(r.n_bytes for r in plan.ranges()), options)
+        records = done | tally.records
+        manifest.write_manifest(store, plan, records)
+        manifest.remove_surplus(store, records.values())
+    for note in sorted({note for record in tally.records.values() for note in record.notes})[:1]:
+        warnings.warn(note, LanguageWarning, stacklevel=2)
+    return ShardSummary(
+        shards=len(records),
+        resumed=len(done),
+        rows=sum(record.rows for record in records.values()),
+        tokens=sum(record.tokens for record in records.values()),
+        bytes=sum(record.bytes for record in records.values()),
+        seconds=time.monotonic() - started,
+        retried=tally.retried,
+        set_aside=tally.set_aside,
+        rates=tally.rates(),
+    )
+
+
+def _check(inputs: Sequence[str | Path], options: ShardOptions) -> None:
+    """Raise on a mistake before any work is done."""
+    if not inputs:
+        raise InputError("there is no input; give files, folders or URLs")
+    float_type(options.dtype)
+    one_of(options.engine, "engine", ENGINES)
+    if options.state == "carry":
+        raise InputError(
+            'state="carry" continues from the sentence before, but shards are computed apart; use '
+            'state="zero" or "warm"'
+        )
+    one_of(options.state, "state", ("zero", "warm"))
+    check_batch_size(options.batch_size)
+    whole_number(options.shard_rows, "shard_rows", 1)
+    if options.sentence_vectors is not None:
+        one_of(options.sentence_vectors, "sentence_vectors", POOLINGS)
+    flag(options.resume, "resume")
+    flag(options.restart, "restart")
+    if options.resume and options.restart:
+        raise InputError("pass resume=True or restart=True, not both")
+    try:
+        import pyarrow.parquet  # noqa: F401
+
+        if options.engine == "ray":
+            import ray  # noqa: F401
+    except ImportError as error:
+        purpose = f'engine="{options.engine}"'
+        raise MissingExtraError(error.name or "pyarrow", "cluster", purpose) from None
+
+
+@contextlib.contextmanager
+def _writing(store: Store) -> Iterator[None]:
+    """Hold the lock of a folder on a disk, and explain what goes wrong with it."""
+    if not store.is_local:
+        yield
+        return
+    check_parent(store)
+    path = store.local_path()
+    existed = path.exists()
+    with clear_errors(path, CONTINUE), lock_folder(path, path):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                (path / "lock").unlink(missing_ok=True)
+                if not existed:
+                    path.rmdir()  # if nothing was written
+
+
+def _check_output(store: Store, options: ShardOptions) -> None:
+    """Raise if the folder is another run's, or has other files."""
+    if others := manifest.other_files(store):
+        raise OutputError(
+            f"{store.url} contains other files: {', '.join(others[:3])}; choose another folder"
+        )
+    if store.read(manifest.PLAN) is None:
+        return
+    # a run that ended before its first shard, such as one that found no cluster, left a plan only
+    if options.restart or not (options.resume or store.sizes(manifest.RECORDS)):
+        manifest.remove_all(store)
+    elif not options.resume:
+        raise OutputError(
+            f"an earlier run wrote to {store.url}; pass resume=True to continue it, or pass "
+            "restart=True to start over"
+        )
+
+
+def _settings(model: ModelSpec, options: ShardOptions) -> tuple[dict[str, Any], int]:
+    """Everything that the shards depend on, and the width of the vectors."""
+    # the machine that starts the run may have no GPU, which bfloat16 needs
+    elmo = model.load(device="cpu", quantize=None)
+    choice = LayerChoice.parse(options.layers, elmo.n_layers)
+    settings = vector_settings(elmo, choice, options.dtype, options.state)
+    settings["precision"] = model.quantize or "float32"
+    settings |= {
+        "text_column": options.text_column,
+        "shard_rows": options.shard_rows,
+        "sentence_vectors": options.sentence_vectors,
+    }
+    return settings, elmo.dim
+
+
+def _plan(
+    store: Store,
+    model: ModelSpec,
+    inputs: Sequence[str | Path],
+    settings: dict[str, Any],
+    dim: int,
+    options: ShardOptions,
+) -> tuple[Plan, dict[int, Record]]:
+    """The plan, new or that of the earlier run, and the records of finished shards."""
+    if not options.resume or store.read(manifest.PLAN) is None:
+        files = find_inputs(inputs, options.shard_rows, options.text_column)
+        name = model.model or model.weights or "en"
+        plan = Plan(settings, dim, name, files)
+        plan.write(store)
+        return plan, {}
+    plan = Plan.read(store)
+    plan.check_settings(settings, store.url)
+    found = find_inputs(inputs, options.shard_rows, options.text_column)
+    touched = plan.changed_files(found)
+    done = manifest.read_records(store)
+    _check_touched(plan, done, touched)
+    manifest.prepare_again(store, done)
+    return plan, done
+
+
+def _check_touched(plan: Plan, done: dict[int, Record], touched: Sequence[str]) -> None:
+    """Compare the input of finished shards with their checksums, in files written since."""
+    parts = [p for p in plan.ranges() if p.path in set(touched) and p.number in done]
+    column = plan.settings["text_column"]
+    with DelayedProgress("checking the input", sum(p.n_bytes for p in parts), "bytes") as bar:
+        for part in parts:
+            digest = hashlib.sha256()
+            for _ in read_rows(part, column, digest):
+                pass
+            if digest.hexdigest() != done[part.number].input_sha256:
+                raise InputError(
+                    f"{part.path} has changed since the earlier run, in the input of shard "
+                    f"{part.number}; give the same input, or pass restart=True to start over"
+                )
+            bar.advance(part.n_bytes)
+
+
+def _compute(
+    spec: ShardSpec, store: Store, parts: list[Range], total: int, options: ShardOptions
+) -> Tally:
+    """Run all shards on the engine; returns the tally."""
+    if not parts:
+        return Tally()
+    pool: Any
+    if options.engine == "ray":
+        from elmokit.cluster.ray_engine import RayPool
+
+        pool = RayPool(spec, options.address, options.workers, options.gpus_per_worker)
+    else:
+        pool = LocalPool(spec, options.workers, options.gpus_per_worker)
+    bar = DelayedProgress("embedding", total, "bytes")
+
+    def advance(part: Range, description: str) -> None:
+        bar.describe(description)
+        bar.advance(part.n_bytes)
+
+    def set_aside(shard: int, reason: str, attempts: int) -> None:
+        manifest.set_aside(store, shard, reason, attempts)
+
+    with contextlib.closing(pool), bar:
+        bar.advance(total - sum(part.n_bytes for part in parts))
+        return Scheduler(pool, parts, set_aside, advance).run(pool.workers)

@@ -1,0 +1,176 @@
+"""The engine of many machines: Ray actors, each with a copy of the model.
+
+Each actor loads the model once and computes one shard at a time. It reads its input and writes its
+output itself, so only descriptions of shards and their records pass through Ray: the driver sends
+the next one when an actor is idle, and the object store stays almost empty, whatever the corpus.
+
+Ray Data could schedule the same actors, but it repeats a task that has lost its actor without end
+("infinite retries remaining", Ray 2.60), and a shard that kills its worker would block all others.
+Plain actors leave these decisions to the scheduler, which is the same for all engines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import socket
+from typing import Any
+
+from elmokit.arguments import number, whole_number
+from elmokit.cluster.scheduler import Outcome, start_writer, write_shard
+from elmokit.cluster.shard_inputs import Range
+from elmokit.cluster.shard_writer import ShardSpec, worker_name
+from elmokit.errors import InputError, shortened
+
+_OBJECT_STORE_BYTES = 100 << 20  # of a cluster that is started here; almost nothing is put into it
+_CONNECT_SECONDS = 10.0
+
+
+class _Actor:
+    """A worker on some machine of the cluster."""
+
+    def __init__(self, spec: ShardSpec, device: str | None, threads: int | None) -> None:
+        self._writer = start_writer(spec, device, threads)
+
+    def ready(self) -> dict[str, Any]:
+        """Say whether the model could be loaded."""
+        if isinstance(self._writer, str):
+            return {"kind": "unfit", "reason": self._writer}
+        return {"kind": "ready", "name": worker_name()}
+
+    def write(self, part: Range, attempt: int) -> dict[str, Any]:
+        """Compute a shard."""
+        assert not isinstance(self._writer, str)
+        return write_shard(self._writer, part, attempt)
+
+
+class RayPool:
+    """Actors of a Ray cluster.
+
+    Args:
+        spec: How to compute shards.
+        address: As for ``ray.init``; "local" starts a cluster on this machine, which ends with the
+            pool.
+        workers: How many actors; None for as many as the cluster has room for.
+        gpus_per_worker: GPUs of each actor; None for one if the cluster has any.
+    """
+
+    def __init__(
+        self,
+        spec: ShardSpec,
+        address: str = "auto",
+        workers: int | None = None,
+        gpus_per_worker: float | None = None,
+    ) -> None:
+        import ray
+
+        self._ray: Any = ray
+        _connect(address)
+        self._actors: dict[int, Any] = {}
+        self._waiting: dict[Any, int] = {}  # what an actor will answer, and its worker
+        try:
+            found = ray.cluster_resources()
+            gpus = _gpus_each(spec.model.device, gpus_per_worker, found)
+            n = workers or _room(found, gpus)
+            self.workers = range(whole_number(n, "workers", 1, 100_000))
+            # one thread for each CPU that an actor holds, which is one
+            self._arguments = (spec, "cuda" if gpus else "cpu", None if gpus else 1)
+            self._class = ray.remote(_Actor).options(
+                num_cpus=1,
+                num_gpus=gpus,
+                max_restarts=0,  # the scheduler counts deaths, and starts another actor
+                max_task_retries=0,
+                scheduling_strategy="SPREAD",
+            )
+            for worker in self.workers:
+                self._start(worker)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, worker: int) -> None:
+        actor = self._class.remote(*self._arguments)
+        self._actors[worker] = actor
+        self._waiting[actor.ready.remote()] = worker
+
+    def assign(self, worker: int, part: Range, attempt: int) -> None:
+        """Give an idle worker a shard."""
+        self._waiting[self._actors[worker].write.remote(part, attempt)] = worker
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """What has happened since the last call; waits if it is nothing."""
+        answers, _ = self._ray.wait(
+            list(self._waiting), num_returns=1, timeout=seconds, fetch_local=False
+        )
+        return [self._outcome(answer, self._waiting.pop(answer)) for answer in answers]
+
+    def _outcome(self, answer: Any, worker: int) -> Outcome:
+        try:
+            return Outcome(worker, **self._ray.get(answer))
+        except self._ray.exceptions.RayError as error:
+            reason = " ".join(str(error).split())
+            self._forget(worker)  # a machine that cannot be reached may still compute
+            self._start(worker)
+            return Outcome(worker, "died", reason=shortened(reason, 300))
+
+    def _forget(self, worker: int) -> None:
+        actor = self._actors.pop(worker, None)
+        self._waiting = {ref: one for ref, one in self._waiting.items() if one != worker}
+        if actor is not None:
+            with contextlib.suppress(Exception):
+                self._ray.kill(actor)
+
+    def retire(self, worker: int) -> None:
+        """Stop a worker for good."""
+        self._forget(worker)
+
+    def close(self) -> None:
+        """Stop all workers, whatever they do, and leave the cluster."""
+        for worker in list(self._actors):
+            self._forget(worker)
+        self._ray.shutdown()
+
+
+def _connect(address: str) -> None:
+    import ray
+
+    keywords: dict[str, Any] = {}
+    if address == "local":
+        keywords = {"object_store_memory": _OBJECT_STORE_BYTES, "include_dashboard": False}
+    try:
+        _check_reachable(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **keywords)
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        reason = shortened(" ".join(str(error).split()), 200)
+        raise InputError(
+            f"there is no Ray cluster at address={address!r} ({reason}); check the address and the "
+            'token of the cluster, start one with ray start, or use address="local"'
+        ) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Raise OSError if nobody listens at HOST:PORT; Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+
+
+def _gpus_each(device: str | None, wanted: float | None, found: dict[str, float]) -> float:
+    """GPUs of each actor."""
+    if device == "cpu":
+        return 0.0
+    if wanted is not None:
+        share = number(wanted, "gpus_per_worker", 0)
+        if share > found.get("GPU", 0):
+            raise InputError(
+                f"gpus_per_worker={share:g}, but the Ray cluster has {found.get('GPU', 0):g} GPUs"
+            )
+        return share
+    return 1.0 if device == "cuda" or found.get("GPU") else 0.0
+
+
+def _room(found: dict[str, float], gpus: float) -> int:
+    """How many actors the cluster has room for."""
+    by_cpu = math.floor(found.get("CPU", 0))
+    return max(1, min(by_cpu, math.floor(found.get("GPU", 0) / gpus)) if gpus else by_cpu)

@@ -1,0 +1,179 @@
+"""A corpus as shards: vectors, resuming, and what is refused."""
+
+import json
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+
+from elmokit import Elmo
+from elmokit.cluster.shard_reader import ShardFolder
+from elmokit.cluster.shard_writer import ModelSpec
+from elmokit.errors import InputError, MissingExtraError, OutputError
+from helpers.models import TINY, write_published
+from helpers.shards import check_vectors, finished, write_corpus
+
+
+def test_vectors_are_those_of_one_process(embed, lines, tiny, tmp_path):
+    done = embed("text.txt", sentence_vectors="mean")
+    assert (done.rows, done.set_aside, done.resumed) == (len(lines), {}, 0)
+    assert done.shards > 3
+    check_vectors(tmp_path / "out", tiny, lines)
+    whole = tiny.encode(lines, "all")  # in other batches: the same up to rounding to float16
+    for (_, array), wanted in zip(ShardFolder(tmp_path / "out"), whole, strict=True):
+        np.testing.assert_allclose(array, wanted, rtol=2e-3, atol=1e-5)
+
+
+def test_the_columns_are_what_the_readme_says(embed, lines, tiny, tmp_path):
+    embed("text.txt", layers="top", sentence_vectors="first-last")
+    table = pa.dataset.dataset(tmp_path / "out" / "data").to_table()
+    half = pa.list_(pa.float16(), tiny.dim)
+    types = {name: table.schema.field(name).type for name in table.schema.names}
+    assert types == {
+        "source": pa.string(),
+        "position": pa.int64(),
+        "sentence": pa.string(),
+        "tokens": pa.list_(pa.string()),
+        "vectors": pa.list_(half),
+        "sentence_vectors": half,
+    }
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert all(f"`{name}`" in readme for name in types)
+    raw = (tmp_path / "text.txt").read_bytes()
+    for row in table.to_pylist()[:50]:
+        line = raw[row["position"] :].split(b"\n")[0].decode()
+        assert row["sentence"] == line.strip()
+    wanted = tiny.encode_sentences(lines, "top", pooling="first-last", dtype=np.float16)
+    found = np.array(table.column("sentence_vectors").to_pylist(), np.float16)
+    np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=1e-5)
+
+
+def test_object_stores(embed, lines, tiny, spec):
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/in/a.jsonl", "".join(json.dumps({"text": x}) + "\n" for x in lines).encode())
+    done = embed("memory://in", out="memory://vectors/run")
+    assert done.rows == len(lines)
+    found = list(ShardFolder("memory://vectors/run"))
+    assert [sentence for sentence, _ in found] == lines
+    assert embed("memory://in", out="memory://vectors/run", resume=True).resumed == done.shards
+
+
+def test_missing_shards_are_computed_again(embed, lines, tiny, tmp_path):
+    before = embed("text.txt")
+    out = tmp_path / "out"
+    records = sorted((out / "shards").iterdir())
+    data = sorted((out / "data").iterdir())
+    records[0].unlink()
+    data[1].unlink()
+    data[2].write_bytes(data[2].read_bytes()[:-8])
+    records[3].write_text("{")
+    (out / "data" / "part-000002-000000000000.parquet").write_bytes(b"PAR1")
+    after = embed("text.txt", resume=True)
+    assert after.resumed == before.shards - 4
+    check_vectors(out, tiny, lines)
+
+
+def test_changes_are_refused(embed, lines, tmp_path, tiny_folder, monkeypatch):
+    embed("text.txt")
+    out, text = tmp_path / "out", tmp_path / "text.txt"
+    before = finished(out)
+
+    def refused(message, *inputs, **options):
+        with pytest.raises(InputError, match=message):
+            embed(*(inputs or ["text.txt"]), resume=True, **options)
+        assert finished(out) == before
+
+    refused("had layers \\[0, 1, 2\\], this one has \\[2\\]", layers="top")
+    refused("had dtype float16, this one has float32", dtype="float32")
+    refused("had shard_rows 30, this one has 40", shard_rows=40)
+    refused("had state zero, this one has warm", state="warm")
+    refused("had tokenizer", model=ModelSpec(str(tiny_folder), tokenizer="english", device="cpu"))
+    other = write_published(tmp_path / "other", TINY, seed=5)
+    refused("used another model", model=ModelSpec(str(other), device="cpu"))
+    (tmp_path / "more.txt").write_text("more\n")
+    refused("the inputs have 2 files, but those of the earlier run had 1", "text.txt", "more.txt")
+    refused("the earlier run read .*text.txt, where this one reads .*more.txt", "more.txt")
+    raw = text.read_bytes()
+    text.write_bytes(raw + b"x\n")
+    refused("text.txt has .* bytes, but had")
+    text.write_bytes(raw.replace(b"river", b"rivet"))
+    os.utime(text, ns=(1, 1))
+    refused("has changed since the earlier run, in the input of shard 0")
+    text.write_bytes(raw)  # the same text, written again
+    os.utime(text, ns=(2, 2))
+    assert embed("text.txt", resume=True).resumed == before
+
+
+def test_an_existing_folder_is_not_touched(embed, lines, tmp_path):
+    embed("text.txt")
+    with pytest.raises(OutputError, match="resume=True to continue it, or pass restart=True"):
+        embed("text.txt")
+    assert embed("text.txt", restart=True, layers="top").resumed == 0
+    assert ShardFolder(tmp_path / "out").settings["layers"] == [2]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match="contains other files: notes.txt"):
+        embed("text.txt", out="mine", restart=True)
+    with pytest.raises(OutputError, match="it is a file"):
+        embed("text.txt", out="text.txt")
+    with pytest.raises(OutputError, match="does not exist; create it first"):
+        embed("text.txt", out="no/out")
+
+
+def test_bad_input_is_set_aside_and_the_rest_is_done(embed, tmp_path):
+    write_corpus(tmp_path / "text.txt", 100)
+    (tmp_path / "bad.txt").write_bytes(b"good\n\xff\n")
+    done = embed("text.txt", "bad.txt")
+    (reason,) = done.set_aside.values()
+    assert "is not UTF-8" in reason
+    written = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert not written["complete"]
+    assert written["set_aside"] == [{"shard": done.shards, "reason": reason}]
+    assert written["rows"] == 100
+    (tmp_path / "bad.txt").write_bytes(b"good\n\n\n")
+    (tmp_path / "bad.txt").write_bytes(b"good\nx\n")
+    again = embed("text.txt", "bad.txt", resume=True)
+    assert (again.set_aside, again.resumed, again.rows) == ({}, done.shards, 102)
+
+
+def test_a_worker_with_another_model_computes_nothing(embed, lines, tmp_path, monkeypatch):
+    other = write_published(tmp_path / "other", TINY, seed=5)
+    load = Elmo.load
+
+    def elsewhere(model=None, **given):  # workers choose a device, the driver takes none but cpu
+        return load(other if "cache_mb" in given else model, **given)
+
+    monkeypatch.setattr(
+        "elmokit.cluster.shard_writer.ModelSpec.load",
+        lambda self, **changed: elsewhere(
+            self.model, device="cpu", **({} if "quantize" in changed else {"cache_mb": 1})
+        ),
+    )
+    with pytest.raises(OutputError, match="the model of .* differs from that of this run"):
+        embed("text.txt")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"state": "carry"}, "shards are computed apart"),
+        ({"dtype": "int8"}, "dtype must be"),
+        ({"engine": "spark"}, "engine must be local or ray"),
+        ({"shard_rows": 0}, "shard_rows must be"),
+        ({"sentence_vectors": "sum"}, "sentence_vectors must be"),
+        ({"resume": True, "restart": True}, "not both"),
+    ],
+)
+def test_wrong_options(embed, lines, options, message):
+    with pytest.raises(InputError, match=message):
+        embed("text.txt", **options)
+
+
+def test_ray_is_an_extra(embed, lines, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(MissingExtraError, match="needs the package ray.*elmokit\\[cluster\\]"):
+        embed("text.txt", engine="ray")
