@@ -23,6 +23,7 @@ LAYERS = [
     {"analysis"},
     {"tasks"},
     {"integrations"},
+    {"serve"},
     {"cli"},
 ]
 """From the bottom up: a module imports from its own layer's package or from layers below."""
