@@ -82,9 +82,7 @@ def serve(
     ] = 512,
     max_texts: Annotated[int, typer.Option(min=1, help="Most texts of a request.")] = 256,
     max_text_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a text.")] = 2048,
-    max_payload: Annotated[
-        int, typer.Option(min=1, help="Most bytes of a request.")
-    ] = 2_000_000,
+    max_payload: Annotated[int, typer.Option(min=1, help="Most bytes of a request.")] = 2_000_000,
     timeout: Annotated[
         float, typer.Option(min=0.1, max=3600, help="Seconds that a request may take.")
     ] = 60.0,

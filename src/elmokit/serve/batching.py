@@ -203,7 +203,8 @@ class Batcher:
         if not self._queues:
             return None, []
         kind = min(self._queues, key=lambda kind: self._queues[kind][0])
-        queue, batch, n_tokens = self._queues[kind], [], 0
+        batch: list[_Item] = []
+        queue, n_tokens = self._queues[kind], 0
         while queue and (not batch or n_tokens + queue[0].tokens <= self._limits.batch_tokens):
             batch.append(heapq.heappop(queue))
             n_tokens += batch[-1].tokens

@@ -1,8 +1,8 @@
 """The small index in the package: ambiguous words in sentences of old books, for the bundled model.
 
-Unlike an index of ``elmokit index``, it has vectors of chosen tokens only, each rounded to int8 with
-a scale. It fits one version of the model ``en``, which it knows by its checksum. ``python
-recipes/neighbours.py`` builds it.
+Unlike an index of ``elmokit index``, it has vectors of chosen tokens only, each rounded to int8
+with a scale. It fits one version of the model ``en``, which it knows by its checksum.
+``python recipes/neighbours.py`` builds it.
 """
 
 from __future__ import annotations
@@ -118,6 +118,15 @@ class BundledIndex(Index):
             same = [self.sentence(s)[p].casefold() for s, p in map(self.place, rows.tolist())]
             rows = rows[np.array(same) == word.casefold()]
         return nearest(self.vectors, vector, k, rows)
+
+
+def stored_sentences(path: Path = PLACE) -> list[str]:
+    """Return the sentences of an index, with spaces between their tokens."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return str(file["texts"]).split("\n")
+    except (OSError, ValueError, LookupError) as error:
+        raise FormatError(f"{path} is missing or damaged; build it from a text") from error
 
 
 def write_bundled(

@@ -12,7 +12,7 @@ from typing import Any
 from elmokit.analysis.index.token_index import Index
 from elmokit.analysis.senses.sense_vectors import SenseVectors
 from elmokit.analysis.senses.wordnet import WordNet
-from elmokit.elmo import Elmo
+from elmokit.elmo import Elmo, Text
 from elmokit.errors import ElmoKitError, InputError, shown
 from elmokit.formats import bundled_models, model_name
 from elmokit.serve.batching import Batcher, Kind
@@ -61,19 +61,20 @@ class Model:
 
     def vectors(self, layers: str | int) -> Kind:
         """Vectors of all tokens: (T, D), or (L + 1, T, D) for all layers."""
-        run = partial(self.elmo.encode, layers=layers, progress=False)
+        run: Any = partial(self.elmo.encode, layers=layers, progress=False)
         return self.kind(("vectors", layers), run)
 
     def pooled(self, layers: str | int, pooling: str) -> Kind:
         """One vector (D,) for each text."""
-        run = partial(self.elmo.encode_sentences, layers=layers, pooling=pooling, progress=False)
+        encode: Any = self.elmo.encode_sentences
+        run = partial(encode, layers=layers, pooling=pooling, progress=False)
         return self.kind(("pooled", layers, pooling), run)
 
     def scores(self) -> Kind:
         """Probabilities of all tokens."""
         return self.kind("scores", self.elmo.score)
 
-    async def tokenize(self, text: str | list[str]) -> list[str]:
+    async def tokenize(self, text: Text) -> list[str]:
         """Split a text into tokens; a long one in a thread."""
         if isinstance(text, str) and len(text) > _AT_ONCE:
             return await asyncio.to_thread(self.elmo.tokenize, text)
@@ -100,7 +101,10 @@ class Model:
         for lane, some in used.items():  # all or nothing
             self.lanes[lane].check_room(len(some))
         return [
-            (some, self.lanes[lane].submit(kind, [values[i] for i in some], [tokens[i] for i in some]))
+            (
+                some,
+                self.lanes[lane].submit(kind, [values[i] for i in some], [tokens[i] for i in some]),
+            )
             for lane, some in used.items()
         ]
 

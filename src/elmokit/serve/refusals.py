@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -42,9 +43,21 @@ class ClientGoneError(Exception):
     """The client has hung up; nobody waits for the answer."""
 
 
-def refusal(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    """Return the answer to a request that is refused."""
-    body = {"error": sentence, "error_type": _TYPES.get(status, "validation")}
+def refusal(
+    path: str, status: int, sentence: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return the answer to a request that is refused.
+
+    Args:
+        path: The path that was asked for; below /v1, errors have the form of OpenAI's.
+        status: The HTTP status.
+        sentence: What was given, what was expected, what to do.
+        headers: Further headers.
+    """
+    kind = _TYPES.get(status, "validation")
+    body: dict[str, Any] = {"error": sentence, "error_type": kind}
+    if path.startswith("/v1/"):
+        body = {"error": {"message": sentence, "type": kind, "param": None, "code": None}}
     return Response(orjson.dumps(body), status, headers, "application/json")
 
 
@@ -53,15 +66,16 @@ def add_refusals(app: FastAPI) -> None:
 
     async def refused(request: Request, error: Any) -> Response:
         headers = dict(error.headers or {})
-        return refusal(error.status_code, str(error.detail), headers)
+        return refusal(request.url.path, error.status_code, str(error.detail), headers)
 
     async def invalid(request: Request, error: Any) -> Response:
-        return refusal(422, _in_words(error.errors()))
+        return refusal(request.url.path, 422, _in_words(error.errors()))
 
     async def mistaken(request: Request, error: Any) -> Response:
         if isinstance(error, OutOfMemoryError):
-            return refusal(413, str(error))
-        return refusal(501 if isinstance(error, MissingExtraError) else 422, str(error))
+            return refusal(request.url.path, 413, str(error))
+        status = 501 if isinstance(error, MissingExtraError) else 422
+        return refusal(request.url.path, status, str(error))
 
     async def gone(request: Request, error: Any) -> Response:
         return Response(status_code=499)  # never sent

@@ -40,7 +40,9 @@ async def predict(task: str, body: PredictBody, request: Request) -> Response:
     asked = [i for i, one in enumerate(inputs) if one.example is not None]
     kind = model.kind(("predict", task), found.predict)
     values = [inputs[i].example for i in asked]
-    results = await ask_sized(request, model, kind, values, [tokens[i] for i in asked]) if asked else []
+    results = (
+        await ask_sized(request, model, kind, values, [tokens[i] for i in asked]) if asked else []
+    )
     predictions = dict(zip(asked, results, strict=True))
     rows = [_row(found, model, one, predictions.get(i)) for i, one in enumerate(inputs)]
     return JsonResponse({"task": found.name, "predictions": rows})

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from elmokit.analysis.similarity import unit
+from elmokit.elmo import Text
 from elmokit.inference.layers import LayerChoice
 from elmokit.serve.asking import as_list, ask, loaded_of, read_texts
 from elmokit.serve.encodings import (
@@ -87,7 +88,7 @@ async def tokenize(body: InputsBody, request: Request) -> Response:
     )
 
 
-def placed(model: Model, text: str | list[str], tokens: list[str]) -> list[dict[str, Any]]:
+def placed(model: Model, text: Text, tokens: list[str]) -> list[dict[str, Any]]:
     """Return tokens with their places in a text; without, if the text is a list of tokens."""
     spans: list[Any] = [(None, None)] * len(tokens)
     if isinstance(text, str):

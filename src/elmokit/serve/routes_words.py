@@ -75,15 +75,18 @@ async def substitutes(body: RankedBody, request: Request) -> Response:
     tokens = await _one_text(request, model, body.text)
     token = at_position(tokens, body.position)
     kind = model.kind("substitutes", partial(_expected, model.elmo))
-    (found,) = await ask_sized(request, model, kind, [(tokens, body.position, body.k)], [len(tokens)])
+    (found,) = await ask_sized(
+        request, model, kind, [(tokens, body.position, body.k)], [len(tokens)]
+    )
     return JsonResponse({"token": token} | found)
 
 
 def _expected(elmo: Elmo, asked: list[tuple[list[str], int, int]]) -> list[dict[str, Any]]:
     found = []
     for tokens, position, k in asked:
-        directions = {"forward": [], "backward": []} | elmo.expected(tokens, position, k)
-        both = directions | {"both": elmo.substitutes(tokens, position, k)}
+        both: dict[str, Any] = {"forward": [], "backward": []}
+        both |= elmo.expected(tokens, position, k)
+        both["both"] = elmo.substitutes(tokens, position, k)
         found.append(
             {
                 name: [{"word": word, "probability": p} for word, p in words]
@@ -112,7 +115,9 @@ async def neighbours(body: RankedBody, request: Request) -> Response:
         return [neighbours_at(index, model.elmo, *one) for one in asked]
 
     kind = model.kind("neighbours", run)
-    (found,) = await ask_sized(request, model, kind, [(tokens, body.position, body.k)], [len(tokens)])
+    (found,) = await ask_sized(
+        request, model, kind, [(tokens, body.position, body.k)], [len(tokens)]
+    )
     contextual = [
         {
             "sentence": " ".join(one.tokens),
@@ -149,7 +154,9 @@ def _senses(
     """Rank the senses of tokens by the cosine similarity of their contexts; unseen ones last."""
     sentences = []
     for tokens, position in asked:
-        target = Target(position, position + 1, "", "", keys=tuple(wordnet.of_form(tokens[position])))
+        target = Target(
+            position, position + 1, "", "", keys=tuple(wordnet.of_form(tokens[position]))
+        )
         sentences.append(TaggedSentence(tokens, [target]))
     found = []
     for target, vector in target_vectors(elmo, sentences):

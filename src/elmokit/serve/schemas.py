@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-Text = Annotated[str, Field(description="A text.")]
+
+def _whole(text: str) -> str:
+    """Refuse half of a character, which JSON can write and UTF-8 cannot."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError("the text has half of a surrogate pair") from None
+    return text
+
+
+Words = Annotated[str, AfterValidator(_whole)]
+Text = Annotated[Words, Field(description="A text.")]
 Inputs = (
-    str
-    | Annotated[list[str], Field(min_length=1, description="Texts.")]
-    | Annotated[list[list[str]], Field(min_length=1, description="Texts as lists of tokens.")]
+    Words
+    | Annotated[list[Words], Field(min_length=1, description="Texts.")]
+    | Annotated[list[list[Words]], Field(min_length=1, description="Texts as lists of tokens.")]
 )
 Layer = Annotated[int, Field(ge=0, le=64, description="Number of a layer; 0 is the token layer.")]
 OneLayer = Literal["mix", "top", "average"] | Layer
 AnyLayers = Literal["mix", "top", "average", "all"] | Layer
 Position = Annotated[int, Field(ge=0, le=1_000_000, description="Number of a token, from 0.")]
 Number = Annotated[int, Field(ge=1, le=100, description="How many results.")]
-ModelName = Annotated[str | None, Field(description="Name of a model; default: the first.")]
+ModelName = Annotated[Words | None, Field(description="Name of a model; default: the first.")]
 
 
 class Body(BaseModel):
@@ -51,7 +63,7 @@ class OpenAiBody(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    input: str | Annotated[list[str], Field(min_length=1)]
+    input: Words | Annotated[list[Words], Field(min_length=1)]
     model: ModelName = None
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = None
@@ -69,7 +81,7 @@ class SentencePair(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     source_sentence: Text
-    sentences: Annotated[list[str], Field(min_length=1)]
+    sentences: Annotated[list[Words], Field(min_length=1)]
 
 
 class SimilarityBody(Body):
@@ -91,14 +103,14 @@ class LabelledText(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     text: Text
-    label: str | None = None
+    label: Words | None = None
 
 
 class ScatterBody(Body):
     """Sentences that contain a word."""
 
     sentences: Annotated[list[LabelledText], Field(min_length=1)]
-    word: Annotated[str, Field(min_length=1, max_length=200)]
+    word: Annotated[Words, Field(min_length=1, max_length=200)]
     clusters: Annotated[int, Field(ge=1, le=20)] | None = None
 
 
@@ -127,9 +139,9 @@ class PredictBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     inputs: (
-        str
-        | dict[str, str]
-        | Annotated[list[str | dict[str, str] | list[str]], Field(min_length=1)]
+        Words
+        | dict[Words, Words]
+        | Annotated[list[Words | dict[Words, Words] | list[Words]], Field(min_length=1)]
     )
 
 

@@ -101,7 +101,7 @@ class Guard:
         try:
             self._check(scope, headers)
         except RefusedError as error:
-            answer = refusal(error.status_code, error.detail, dict(error.headers or {}))
+            answer = refusal(scope["path"], error.status_code, error.detail, error.headers)
             await answer(scope, receive, send_with_headers)
             return
         try:
@@ -111,7 +111,9 @@ class Guard:
             place = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
             note(scope, error=type(error).__name__, at=place)
             if not started:
-                answer = refusal(500, f"this request failed ({type(error).__name__})")
+                answer = refusal(
+                    scope["path"], 500, f"this request failed ({type(error).__name__})"
+                )
                 await answer(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:

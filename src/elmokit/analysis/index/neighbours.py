@@ -105,9 +105,7 @@ def neighbours(
         raise InputError(f"k= must be at least 1, not {k}")
     tokens = elmo.tokenize(sentence)
     place = _place(tokens, elmo.tokenize(word), which)
-    found = neighbours_at(
-        index, elmo, tokens, place.start, k, same_word=same_word, brute=brute
-    )
+    found = neighbours_at(index, elmo, tokens, place.start, k, same_word=same_word, brute=brute)
     return replace(found, notes=notes_on_longer(word, [place.longer]))
 
 
