@@ -60,7 +60,7 @@ export default {
     static: "Static vector",
     staticNote: "It depends on the spelling alone. No sentence can change it.",
     perLayer: "Cosine similarity by layer",
-    between: (a, b) => `“${a}” and “${b}”`,
+    between: (a, b, layer) => `“${a}” and “${b}”, ${layer}`,
   },
   where: {
     tab: "Where a word lives",
@@ -100,7 +100,8 @@ export default {
       (bundled ? " in the public-domain texts of the package." : " of the index that was given."),
     noIndex: "No index is loaded. Build one from your own sentences and start the service with it:",
     noSenses: "To see senses, start the service with a file of sense vectors:",
-    otherModel: (name) => `The index was built with the model ${name}.`,
+    otherModel: (name) => `The index was built with the model ${name}, and only its vectors can be compared.`,
+    buildOne: (name) => `Or build one with ${name}:`,
     useModel: (name) => `Use ${name}`,
   },
   reading: {
@@ -120,7 +121,7 @@ export default {
     bothNote: "given both",
     noSoftmax: (name) => `The model ${name} has no softmax, so it cannot predict words.`,
     strip: "Surprisal of each word",
-    legend: ["expected", "surprising"],
+    legend: (direction) => [`${direction}: expected`, "surprising"],
   },
   tokens: {
     tab: "Token by token",

@@ -4,8 +4,9 @@ const EXAMPLES = {
   en: {
     a: "He sat on the bank of the river and fished.",
     b: "She put her savings into the bank in town.",
-    word: "bank",
-    neighbours: "They walked along the bank of the river until it was dark.",
+    where: "bank",
+    neighbours: "She left the house before dawn.",
+    neighbourWord: "left",
     reading: "The old man sat down by the fire and ate a bicycle.",
     tasks: {
       text: ["Angela Merkel flew to Paris on Monday to meet the president of France."],
@@ -23,9 +24,10 @@ const EXAMPLES = {
   zh: {
     a: "她从篮子里拿出一个又红又甜的苹果。",
     b: "苹果昨天发布了新款手机和电脑。",
-    word: "苹果",
+    where: "苹果",
     neighbours: "这种元素的原子量比氧大。",
-    reading: "老人在火炉旁坐下来，吃了一辆自行车。",
+    neighbourWord: "元素",
+    reading: "老人坐在火炉边，吃了一辆自行车。",
     tasks: {
       text: ["王小明星期一从北京飞往巴黎，会见法国总统。"],
       classify: ["这部电影温暖又有趣，演员都很出色。"],

@@ -9,10 +9,12 @@ const SLOW = 350; // milliseconds before a request counts as slow enough to say 
 
 export class Frame {
   #questions = new Map();
+  #pending = new Set();
+  #problems = new Map();
   #request = null;
   #slow = 0;
 
-  /** `strings` has the title and the lead; `onUnauthorized` asks for a key. */
+  /** `id` names the panel and its strings. */
   constructor(app, id) {
     const { t } = app;
     this.app = app;
@@ -42,38 +44,43 @@ export class Frame {
   /** Send a request. Its answer is used only if no other was asked for under the same name. */
   ask(name, route, body, done, delay = TYPING) {
     if (!this.#questions.has(name)) this.#questions.set(name, new Latest());
+    this.tell(null);
     this.#questions.get(name).ask(route, body, delay, {
       done: (answer) => {
-        this.fail(null);
+        this.#problem(name, null);
         done(answer);
       },
-      failed: (error) => this.fail(error),
-      busy: (busy) => this.#busy(busy),
+      failed: (error) => {
+        if (error.kind === "unauthorized") this.app.askForKey();
+        this.#problem(name, sentence(this.app.t.errors, error));
+      },
+      busy: (busy) => this.#busy(name, busy),
     });
   }
 
   /** Drop a question, because its answer is no longer wanted. */
   drop(name) {
     this.#questions.get(name)?.drop();
-    this.#busy(false);
+    this.#problem(name, null);
+    this.#busy(name, false);
   }
 
   /** Drop all questions: the panel goes away. */
   close() {
-    for (const question of this.#questions.values()) question.drop();
-    this.#busy(false);
+    for (const name of this.#questions.keys()) this.drop(name);
   }
 
-  /** Say what went wrong, in place; null takes it back. */
-  fail(error) {
-    if (error?.kind === "unauthorized") this.app.askForKey();
-    this.tell(error === null ? null : sentence(this.app.t.errors, error));
-  }
-
-  /** Show a sentence where errors are shown; null takes it back. */
+  /** Say what is wrong with the inputs, in place; null takes it back. */
   tell(text) {
-    this.error.hidden = text === null;
-    this.error.textContent = text ?? "";
+    this.#problem("", text);
+  }
+
+  #problem(name, text) {
+    if (text === null) this.#problems.delete(name);
+    else this.#problems.set(name, text);
+    const said = [...this.#problems.values()].join(" ");
+    this.error.hidden = !said;
+    if (this.error.textContent !== said) this.error.textContent = said;
   }
 
   /** What the copy buttons copy: {route, body, shown}; null disables them. */
@@ -83,10 +90,12 @@ export class Frame {
     this.code.hidden = true;
   }
 
-  #busy(busy) {
+  #busy(name, busy) {
+    if (busy) this.#pending.add(name);
+    else this.#pending.delete(name);
     clearTimeout(this.#slow);
-    this.body.setAttribute("aria-busy", String(busy));
-    if (busy) {
+    this.body.setAttribute("aria-busy", String(this.#pending.size > 0));
+    if (this.#pending.size) {
       this.#slow = setTimeout(() => {
         this.status.textContent = this.app.t.working;
         this.root.classList.add("slow");

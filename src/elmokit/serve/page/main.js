@@ -154,6 +154,7 @@ class App {
   }
 
   #setPanel(name) {
+    this.view.write(); // what was typed last
     this.view.panel = name;
     this.view.write(true);
     this.draw();
@@ -164,10 +165,12 @@ class App {
     this.view.model = name;
     this.view.write();
     this.draw();
+    this.root.querySelector("header select").focus();
   }
 
   #setLanguage(lang) {
     this.lang = lang;
+    this.view.lang = null;
     localStorage.setItem("elmokit-language", lang);
     // examples follow the language; what a person typed keeps its model
     if (this.info && this.view.untouched) this.view.model = (this.#modelFor(lang) ?? this.model).name;
@@ -190,6 +193,9 @@ class App {
   #fromUrl() {
     if (location.hash === this.view.hash) return;
     this.view.read();
+    if (this.view.lang in LANGUAGES) this.lang = this.view.lang;
+    if (this.info) this.view.model = this.model.name;
+    this.view.write();
     this.draw();
   }
 

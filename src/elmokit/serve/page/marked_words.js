@@ -4,9 +4,8 @@ import { h } from "./dom.js";
 
 const CJK = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef\u3000-\u303f]/;
 
-/** A paragraph of words; spans are [{start, end, label, group}], `end` after the last word. */
-export function markedWords(words, spans) {
-  const root = h("p", { class: "marked", dir: "auto" });
+/** Put words into a paragraph; spans are [{start, end, label, group}], `end` after the last word. */
+export function markedWords(words, spans, root = h("p", { class: "marked", dir: "auto" })) {
   const open = [{ node: root, end: words.length }];
   const longestFirst = [...spans].sort((x, y) => x.start - y.start || y.end - x.end);
   words.forEach((word, place) => {

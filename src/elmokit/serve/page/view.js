@@ -10,7 +10,11 @@ export const STORES = {
   tasks: "tasks",
 };
 
+const PAUSE = 250; // milliseconds; some browsers refuse a hundred new URLs in half a minute
+
 export class View {
+  #timer = 0;
+
   constructor() {
     this.panel = "compare";
     this.model = null;
@@ -28,7 +32,7 @@ export class View {
     this.lang = given.get("lang") ?? this.lang;
     const inputs = Object.entries(Object.fromEntries(given));
     const own = inputs.filter(([name]) => !["panel", "model", "lang"].includes(name));
-    if (own.length) this.stores[STORES[this.panel]] = Object.fromEntries(own);
+    this.stores[STORES[this.panel]] = Object.fromEntries(own);
   }
 
   /** The address of this view. */
@@ -41,6 +45,7 @@ export class View {
 
   /** Write the URL: in place, or as a new entry that Back returns from. */
   write(asNew = false) {
+    clearTimeout(this.#timer);
     if (this.hash === location.hash) return;
     history[asNew ? "pushState" : "replaceState"](null, "", this.hash);
   }
@@ -54,7 +59,8 @@ export class View {
     const store = this.stores[STORES[panel]];
     if (value === undefined || value === null) delete store[name];
     else store[name] = String(value);
-    this.write();
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.write(), PAUSE);
   }
 
   /** Whether all inputs are still the examples. */

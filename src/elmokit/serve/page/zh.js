@@ -60,7 +60,7 @@ export default {
     static: "静态向量",
     staticNote: "只取决于词形，换什么句子都不变。",
     perLayer: "各层的余弦相似度",
-    between: (a, b) => `“${a}”与“${b}”`,
+    between: (a, b, layer) => `“${a}”与“${b}”，${layer}`,
   },
   where: {
     tab: "词的分布",
@@ -99,7 +99,8 @@ export default {
       `检索范围：${bundled ? "软件包自带公版文本中的" : "所给索引中的"} ${size.toLocaleString("zh")} 个词例。`,
     noIndex: "没有加载索引。用自己的句子建一个，再用它启动服务：",
     noSenses: "要查看词义，启动服务时请给出词义向量文件：",
-    otherModel: (name) => `索引是用模型 ${name} 建的。`,
+    otherModel: (name) => `索引是用模型 ${name} 建的，只能与它的向量比较。`,
+    buildOne: (name) => `也可以用 ${name} 另建一个：`,
     useModel: (name) => `切换到 ${name}`,
   },
   reading: {
@@ -119,7 +120,7 @@ export default {
     bothNote: "根据前后文",
     noSoftmax: (name) => `模型 ${name} 没有 softmax，不能预测词。`,
     strip: "每个词的惊异度",
-    legend: ["意料之中", "出乎意料"],
+    legend: (direction) => [`${direction}：意料之中`, "出乎意料"],
   },
   tokens: {
     tab: "逐词对照",

@@ -31,7 +31,8 @@ export function build(app) {
     list,
   );
   let answer = null;
-  let words = [null, null]; // chosen, so that a word is followed when the text before it changes
+  let chosen = [0, 0];
+  let words = [null, null]; // at these places; they are followed when the text before them changes
 
   const pair = new Pair(frame, "compare", arrived, () => {
     answer = null;
@@ -42,35 +43,27 @@ export function build(app) {
 
   function choose(name, place) {
     view.set("compare", name, place);
-    words[name === "i" ? 0 : 1] = null;
+    chosen["ij".indexOf(name)] = place;
     show();
   }
 
   function arrived(given) {
     answer = given;
-    const [i, j] = sharedWord(answer.first, answer.second, pair.text("a") === pair.example("a"));
-    place("i", 0, answer.first, i);
-    place("j", 1, answer.second, j);
+    const shared = sharedWord(answer.first, answer.second);
+    chosen = [answer.first, answer.second].map((tokens, which) => {
+      const old = view.get("compare", "ij"[which]);
+      if (old === undefined) return shared[which];
+      const word = words[which];
+      const at = word === null ? Number(old) : follow(tokens, Number(old), word);
+      const place = tokens[at] === undefined ? shared[which] : at;
+      view.set("compare", "ij"[which], place);
+      return place;
+    });
     show();
   }
 
-  function place(name, which, tokens, otherwise) {
-    const old = view.get("compare", name);
-    let at = old === undefined ? otherwise : Number(old);
-    if (old !== undefined && words[which] !== null) at = follow(tokens, at, words[which]);
-    if (!(at >= 0 && at < tokens.length)) at = otherwise;
-    if (old !== undefined || at !== otherwise) view.set("compare", name, at);
-    chosen[which] = at;
-  }
-
-  const chosen = [0, 0];
-
   function show() {
     if (answer === null) return;
-    ["i", "j"].forEach((name, which) => {
-      const at = view.get("compare", name);
-      if (at !== undefined) chosen[which] = Number(at);
-    });
     const [i, j] = chosen;
     words = [answer.first[i], answer.second[j]];
     rows[0].show(answer.first, i);
@@ -80,7 +73,7 @@ export function build(app) {
     slider.show(layers, layer);
     const at = (name) => answer.layers[name][i][j];
     context.value.textContent = fixed(at(layer));
-    context.note.textContent = `${t.compare.between(...words)}, ${layerName(t, layer)}`;
+    context.note.textContent = t.compare.between(...words, layerName(t, layer));
     still.value.textContent = fixed(at(layers[0]));
     const line = (name) => ({
       name: layerName(t, name),

@@ -3,10 +3,13 @@
 import { h, select } from "../dom.js";
 import { examplesFor } from "../examples.js";
 import { Frame } from "../frame.js";
+import { markedWords } from "../marked_words.js";
 import { bars, fixed, follow, textField, wordRow } from "../widgets.js";
 
 const K = 10;
-const ADD_INDEX = "elmokit index sentences.txt --out my-index\nelmokit serve --index my-index";
+const addIndex = (model) =>
+  `elmokit index sentences.txt --model ${model} --out my-index\n` +
+  `elmokit serve --model ${model} --index my-index`;
 const ADD_SENSES = "elmokit serve --senses senses.npz --wordnet WordNet-3.0/dict";
 
 export function build(app) {
@@ -14,13 +17,14 @@ export function build(app) {
   const frame = new Frame(app, "neighbours");
   const strings = t.neighbours;
   if (!info.index.available) {
-    frame.body.append(missing(strings.noIndex, ADD_INDEX));
+    frame.body.append(missing(strings.noIndex, addIndex(app.model.name)));
     return frame;
   }
   if (info.index.model && info.index.model !== app.model.name) {
     const use = h("button", { type: "button", onclick: () => app.setModel(info.index.model) },
       strings.useModel(info.index.model));
-    frame.body.append(h("p", { class: "notice" }, strings.otherModel(info.index.model), " ", use));
+    frame.body.append(h("p", { class: "notice" }, strings.otherModel(info.index.model), " ", use),
+      missing(strings.buildOne(app.model.name), addIndex(app.model.name)));
     return frame;
   }
   const example = examplesFor(app.model).neighbours;
@@ -82,7 +86,7 @@ export function build(app) {
 
   /** The example's word, or the longest one. */
   function usual(tokens) {
-    const wanted = tokens.indexOf(examplesFor(app.model).word);
+    const wanted = tokens.indexOf(examplesFor(app.model).neighbourWord);
     if (wanted >= 0) return wanted;
     return tokens.reduce((best, token, place) => (token.length > tokens[best].length ? place : best), 0);
   }
@@ -103,12 +107,13 @@ export function build(app) {
     const item = select(contextual).selectAll("li").data(given.contextual).join((enter) => {
       const each = enter.append("li");
       each.append("span").attr("class", "value");
-      each.append("span").attr("class", "text");
+      each.append("p").attr("class", "text");
       return each;
     });
     item.select(".value").text((each) => fixed(each.similarity));
-    item.select(".text").each(function (each) {
-      this.replaceChildren(...marked(each));
+    item.select(".text").each(function ({ tokens, position }) {
+      this.replaceChildren();
+      markedWords(tokens, [{ start: position, end: position + 1, group: 0 }], this);
     });
     noStatic.hidden = given.static.length > 0;
     bars(still, given.static.map((each) => ({
@@ -126,18 +131,6 @@ export function build(app) {
 
   ask(0);
   return frame;
-}
-
-/** A neighbour's sentence with its word marked. */
-function marked({ sentence, position, token }) {
-  const words = sentence.split(" ");
-  if (words[position] === token) {
-    return [`${words.slice(0, position).join(" ")} `, h("mark", {}, token),
-      ` ${words.slice(position + 1).join(" ")}`];
-  }
-  const start = sentence.indexOf(token);
-  if (start < 0) return [sentence];
-  return [sentence.slice(0, start), h("mark", {}, token), sentence.slice(start + token.length)];
 }
 
 /** A sentence about a part that is not loaded, and the command that adds it. */

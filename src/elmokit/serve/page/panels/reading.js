@@ -21,10 +21,11 @@ export function build(app) {
   const strip = h("div", { class: "strip", role: "radiogroup", "aria-label": t.reading.strip });
   strip.lang = app.textLang;
   const perplexity = h("p", { class: "note" });
-  const ramp = (kind, name) => h("span", {}, `${name}: ${t.reading.legend[0]} `,
-    h("span", { class: `ramp ${kind}` }), ` ${t.reading.legend[1]}`);
-  const legend = h("p", { class: "scale" }, ramp("forward", t.reading.forward),
-    ramp("backward", t.reading.backward));
+  const [forwardKey, backwardKey] = ["forward", "backward"].map((direction) => {
+    const [least, most] = t.reading.legend(t.reading[direction]);
+    return h("span", {}, `${least} `, h("span", { class: `ramp ${direction}` }), ` ${most}`);
+  });
+  const legend = h("p", { class: "scale" }, forwardKey, backwardKey);
   const title = h("h3");
   const lists = ["forward", "backward", "both"].map((direction) => {
     const list = h("ul", { class: `bars ${direction}`, lang: app.textLang });
@@ -96,6 +97,7 @@ export function build(app) {
         .text((token) => fixed(token[`${direction}_bits`], 1))
         .call(shade, (token) => token[`${direction}_bits`] / MOST_BITS);
     }
+    backwardKey.hidden = !both;
     const backward = answer.backward_perplexity;
     perplexity.textContent = t.reading.perplexity(fixed(answer.forward_perplexity, 1),
       backward === null ? null : fixed(backward, 1));

@@ -28,8 +28,8 @@ export function build(app) {
   const sets = app.sentences[(app.model.language ?? "en").slice(0, 2)] ?? app.sentences.en ?? {};
   const get = (name) => view.get("where", name);
   const set = (name, value) => view.set("where", name, value);
-  const usual = examplesFor(app.model).word in sets ? examplesFor(app.model).word
-    : Object.keys(sets)[0] ?? "";
+  const first = examplesFor(app.model).where;
+  const usual = first in sets ? first : Object.keys(sets)[0] ?? "";
   const chosenSet = () => (get("text") !== undefined ? OWN : sets[get("set")] ? get("set") : usual);
   const word = () => get("word") ?? (chosenSet() === OWN ? usual : chosenSet());
   const text = () => get("text") ?? writeLines(sets[chosenSet()] ?? []);
