@@ -23,27 +23,20 @@ from elmokit.serve.bundled_index import PLACE, stored_sentences, write_bundled
 from elmokit.text.sentences import split_sentences
 
 WORDS = """
-bank bark bar bat bear beam bed bend bill bit blow board body bolt book bound bow bowl box branch
-bridge bright broke buckle calf call camp cap capital case cast cell chair chance change character
-charge chest clear club coach coat cold column company compound cook cool corn count country course
-court cover crane cross crown current cut dark date deal deck deed degree desert dip dish draft draw
-dress drill drive drop duck dull engaged express eye face fair fall fan fast fawn fell felt field
-figure file film fine fire firm fit flat fly foot force forge form found frame free game gear general
-glass grain grave green ground habit hail hand hard head heart heavy hide hit hold iron issue jam
-judge key kind lap lead leaf lean left letter lie light like line litter lock long lot mass match
-mean mine minute mole mouth nail nature net note novel object order organ page palm park part party
-pass patient people pen pitch plain plane plant plate play plot point pole pool port post pound power
-present press pupil quarter race rank rare rest rich right ring rock roll root rose round row ruler
-run sage save scale school scale sea season seal second sense sentence set shade shaft share sharp
-ship shock shoot shop shot shower sign sink soil sole sound spell spirit spring square stable staff
-stage stake stalk stall star state stem step stern stick stock store storm story strain strike string
-strike style subject suit swallow table tail tank taste tear term tie till time tip tire toast tongue
-top touch track train trial trip trunk turn type vessel vault volume wake watch watch wave way well
-will wind work yard
+bank bark bar bear beam bill blow board bolt book bow box branch bridge calf capital case cast
+cell charge chest coach company cook corn count country course court crane cross crown current
+date deal deck draft draw dress drill drive drop fair fall fan fast figure file fine fire firm fit
+flat fly foot game glass grain grave green ground hand hard head heart hide iron jam judge key
+kind lead leaf left letter lie light like line lock lot mass match mean mine minute mouth nail
+note novel object order organ page palm park party pass patient pen pitch plain plane plant plate
+play plot point pole pool port post pound present press pupil race rank rest right ring rock root
+rose row ruler run scale school seal season second sentence shade ship shot sign sink sound spell
+spirit spring square stable staff stage star state stick stock story strike subject suit table
+tear term tie till tip train trial trunk type vessel volume watch wave well will wind yard
 """.split()  # fmt: skip
 """Words with several meanings, each common in old books."""
 
-PER_WORD = 13
+PER_WORD = 24
 LENGTHS = range(7, 23)
 _UNFIT = re.compile(r"[\d\[\]_*|<>]|--|\bthee?\b|\bthou\b", re.IGNORECASE)
 

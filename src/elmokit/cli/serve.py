@@ -132,6 +132,7 @@ def serve(
         )
     with listen(host, port) as socket:  # a port in use is noticed before models are loaded
         app = create_app(settings)
+        socket.listen()  # clients that come from now on wait for the server
         shown = f"[{host}]" if ":" in host else host
         names = ", ".join(app.state.loaded.models)
         say(f"serving {names} on http://{shown}:{socket.getsockname()[1]} (Ctrl-C ends it)")

@@ -8,11 +8,13 @@ with a scale. It fits one version of the model ``en``, which it knows by its che
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,7 @@ PLACE = Path(__file__).parent / "neighbours.npz"
 """The file in the package."""
 
 _REBUILD = "rebuild it with python recipes/neighbours.py, or give another index"
+_BROKEN = (OSError, ValueError, LookupError, TypeError, EOFError, BadZipFile, zlib.error)
 _MOST_WORDS = 6000  # with static vectors; the most frequent of the sentences
 
 
@@ -64,10 +67,8 @@ class BundledIndex(Index):
         if not path.is_file():
             raise FormatError(f"the index {path.name} is not in the package; {_REBUILD}")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            found = cls(path, arrays, elmo)
-        except (OSError, ValueError, LookupError, TypeError) as error:
+            found = cls(path, _read(path), elmo)
+        except _BROKEN as error:
             raise FormatError(f"the index {path.name} is damaged; {_REBUILD}") from error
         if found.config.weights != elmo.checkpoint().checksum():
             raise FormatError(
@@ -120,12 +121,16 @@ class BundledIndex(Index):
         return nearest(self.vectors, vector, k, rows)
 
 
+def _read(path: Path) -> dict[str, Any]:
+    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
 def stored_sentences(path: Path = PLACE) -> list[str]:
     """Return the sentences of an index, with spaces between their tokens."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return str(file["texts"]).split("\n")
-    except (OSError, ValueError, LookupError) as error:
+        return str(_read(path)["texts"]).split("\n")
+    except _BROKEN as error:
         raise FormatError(f"{path} is missing or damaged; build it from a text") from error
 
 

@@ -74,7 +74,7 @@ def add_refusals(app: FastAPI) -> None:
     async def mistaken(request: Request, error: Any) -> Response:
         if isinstance(error, OutOfMemoryError):
             return refusal(request.url.path, 413, str(error))
-        status = 501 if isinstance(error, MissingExtraError) else 422
+        status = 406 if isinstance(error, MissingExtraError) else 422
         return refusal(request.url.path, status, str(error))
 
     async def gone(request: Request, error: Any) -> Response:

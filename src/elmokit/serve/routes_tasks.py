@@ -77,13 +77,13 @@ def _row(task: Task[Any, Any], model: Model, one: Input, prediction: Any) -> dic
     marked = [] if prediction is None else task.marked(prediction)
     if marked:
         row["html"] = "\n".join(text.html() for text in marked)
-    if len(marked) == 1 and "text" in one.given:
+    if task.name == "qa" and prediction is not None:  # places in the passage
+        row["spans"] = [{"start": row["start"], "stop": row["end"], "label": "answer"}]
+    elif len(marked) == 1 and "text" in one.given:
         spans = model.elmo.tokenizer.spans(one.given["text"])
         if len(spans) == len(marked[0].words):
             row["spans"] = [
                 {"start": spans[m.start][0], "stop": spans[m.end - 1][1], "label": m.label}
                 for m in marked[0].marks
             ]
-    elif task.name == "qa" and prediction is not None:
-        row["spans"] = [{"start": row["start"], "stop": row["end"], "label": "answer"}]
     return row

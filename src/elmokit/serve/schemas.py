@@ -159,5 +159,5 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Problem} for status in (*statuses, 401, 421)}
 
 
-ASKING = problems(404, 408, 413, 422, 429, 500, 501, 503)
+ASKING = problems(404, 406, 408, 413, 422, 429, 500, 503)
 """Errors of routes that ask a model."""
