@@ -5,6 +5,7 @@
 # make bench     speed on a CPU, compared with AllenNLP and BERT if they are set up
 # make docs      build the documentation site into site/
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
+# make test-page the service's page in a real browser
 # make test-isa  numerical tests on other code paths of the processor
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
 # make clean     remove everything these create
@@ -22,7 +23,7 @@ BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench docs dist test-isa fuzz clean
+.PHONY: demo test lint format bench docs dist test-page test-isa fuzz clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
@@ -54,6 +55,13 @@ dist: $(VENV)/.dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python tests/try_wheel.py dist/*.whl -- $(PIP_OPTIONS)
 
+# Debian's own browser, because playwright's downloads may be out of reach
+test-page: $(VENV)/.page
+	@for browser in "$$ELMOKIT_CHROMIUM" chromium chromium-browser google-chrome; do \
+	    if [ -n "$$browser" ] && command -v "$$browser" > /dev/null; then exit 0; fi; \
+	done; echo "no browser; on Debian: sudo apt-get install chromium fonts-noto-cjk" >&2; exit 1
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/page
+
 test-isa: $(VENV)/.dev
 	$(BIN)/python tests/isa.py
 
@@ -78,6 +86,10 @@ $(VENV)/.base: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[dev]"
+	touch $@
+
+$(VENV)/.page: $(VENV)/.dev
+	$(PIP_INSTALL) -e ".[page]"
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.base

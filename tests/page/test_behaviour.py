@@ -1,6 +1,7 @@
 """What the page promises apart from its panels: order of answers, links, copies, errors, keys."""
 
 import json
+import re
 import subprocess
 import sys
 from urllib.parse import parse_qs, urlsplit
@@ -15,14 +16,14 @@ from elmokit import Elmo
 from elmokit.analysis.similarity import word_similarity
 from helpers.serving import service
 
-FIRST = "textarea >> nth=0"
+FIRST = ".body textarea >> nth=0"
 
 
 def test_the_page_shows_what_the_library_computes(served, visit):
     page = visit(served)
     page.locator(FIRST).fill("We rowed to the bank.")
     expect(page.get_by_role("radio", checked=True).first).to_have_text("bank")
-    second = page.locator("textarea").nth(1).input_value()
+    second = page.locator(".body textarea").nth(1).input_value()
     (pair,) = word_similarity(Elmo.load("en"), "We rowed to the bank.", second, "bank")
     values = page.locator(".bars .value").all_text_contents()[:3]
     assert [float(value) for value in values] == pytest.approx(pair.cosines.tolist(), abs=0.0051)
@@ -71,6 +72,7 @@ def test_typing_asks_once_and_keeps_what_is_shown(served, visit):
         new MutationObserver(() => { if (result.hidden) window.gone += 1; })
             .observe(result, { attributes: true });
     }""")
+    page.locator(FIRST).press("End")
     page.locator(FIRST).press_sequentially(" today", delay=20)
     expect(page.get_by_role("radio").filter(has_text="today")).to_be_visible()
     assert len(asked) <= 3
@@ -105,8 +107,9 @@ def test_copies_run(served, visit, panel):
     """What the buttons copy runs as it is, and both ways give the same answer."""
     page = visit(f"{served}/#panel={panel}", permissions=["clipboard-read", "clipboard-write"])
     if panel in ("compare", "tokens", "reading"):
-        page.locator(FIRST).fill("It's a \"bank\" \\ of the river $HOME `here`")
-    python, curl = page.locator(".foot button").all()
+        page.locator(FIRST).fill('It\'s a "bank" \\ of the river $HOME `here`')
+    buttons = page.locator(".foot button")
+    python, curl = buttons.first, buttons.last
     expect(python).to_be_enabled()
     page.wait_for_timeout(800)
     copied = []
@@ -122,6 +125,15 @@ def test_copies_run(served, visit, panel):
     if panel == "compare":
         shown = float(page.locator(".context output").text_content())
         assert float(printed.splitlines()[-1]) == pytest.approx(shown, abs=0.0051)
+
+
+def test_copying_by_hand(served, visit):
+    """Without a clipboard, the text is there to select."""
+    page = visit(served, permissions=[])
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.locator(".foot button").last.click()
+    expect(page.locator(".code")).to_have_value(re.compile("^curl -sS 'http://127"))
+    expect(page.locator(".code")).to_be_focused()
 
 
 def _run(command):
@@ -142,14 +154,14 @@ def test_errors_are_sentences_in_place(served, visit):
 
 
 def test_a_key_is_asked_for_and_kept_in_the_tab(browser, visit, tmp_path):
-    with service(tmp_path, ELMOKIT_API_KEY="open sesame") as running:
+    with service(tmp_path, ELMOKIT_API_KEY="open-sesame") as running:
         page = visit(running.url, permissions=["clipboard-read", "clipboard-write"])
         page.expected = "401"
         field = page.locator("input[type=password]")
         field.fill("guess")
         field.press("Enter")
         expect(page.get_by_role("alert")).to_contain_text("did not accept")
-        field.fill("open sesame")
+        field.fill("open-sesame")
         field.press("Enter")
         expect(page.locator(".context output")).to_be_visible()
         expect(field).to_have_count(0)
@@ -163,7 +175,8 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser, visit, tmp_path):
 
 def test_language_and_colours_are_remembered(served, visit):
     page = visit(served)
-    model, language, colours = page.locator("header select").all()
+    model, language, colours = (page.locator("header select").nth(k) for k in range(3))
+    expect(page.locator(".result")).to_be_visible()
     language.select_option("zh")
     expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     expect(page.locator("#tab-where")).to_have_text("词的分布")
@@ -189,7 +202,11 @@ def test_the_keyboard_is_enough(served, visit):
     reached = set()
     for _ in range(14):
         page.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.getAttribute('role') ?? document.activeElement.type"))
+        reached.add(
+            page.evaluate(
+                "document.activeElement.getAttribute('role') ?? document.activeElement.type"
+            )
+        )
     assert {"textarea", "radio", "range", "button"} <= reached
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(str(resources.files("elmokit.serve") / "page"))
-OWN = sorted(p for p in PAGE.rglob("*") if p.suffix in {".js", ".css", ".html"} and "vendor" not in p.parts)
+OWN = sorted(
+    p for p in PAGE.rglob("*") if p.suffix in {".js", ".css", ".html"} and "vendor" not in p.parts
+)
 
 
 def test_vendored_files_are_the_published_ones():

@@ -107,7 +107,7 @@ export default {
   reading: {
     tab: "How it reads",
     title: "How it reads",
-    lead: "One direction predicts each word from the words before it, the other from the words after it. Deep colours are surprises. Click a word to see what was expected.",
+    lead: "One direction predicts each word from the words before it, the other from the words after it. Deep colours are surprises. Click a word to see what each direction expected there.",
     forward: "Forward",
     backward: "Backward",
     both: "Both directions",

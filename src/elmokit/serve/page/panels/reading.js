@@ -54,10 +54,11 @@ export function build(app) {
       answer = given;
       const words = answer.tokens.map((token) => token.text);
       const old = get("at");
-      at = old === undefined ? null : Number(old);
-      if (at !== null && word !== null) at = follow(words, at, word);
-      if (!(at >= 0 && at < words.length)) at = null;
-      view.set("reading", "at", at);
+      at = null;
+      if (old !== undefined) at = word === null ? Number(old) : follow(words, Number(old), word);
+      if (words[at] === undefined) at = null;
+      if (old !== undefined) view.set("reading", "at", at);
+      at ??= mostSurprising(answer.tokens);
       show();
       expect(0);
     }, delay);
@@ -71,7 +72,7 @@ export function build(app) {
   }
 
   function show() {
-    word = at === null ? null : answer.tokens[at].text;
+    word = answer.tokens[at].text;
     const both = answer.tokens.some((token) => token.backward_bits !== null);
     const cells = select(strip).selectAll("button").data(answer.tokens).join((enter) => {
       const cell = enter.append("button").attr("type", "button").attr("role", "radio");
@@ -82,7 +83,7 @@ export function build(app) {
     });
     cells
       .attr("aria-checked", (_, place) => String(place === at))
-      .attr("tabindex", (_, place) => (place === (at ?? 0) ? 0 : -1))
+      .attr("tabindex", (_, place) => (place === at ? 0 : -1))
       .attr("aria-label", describe)
       .on("click", (event) => choose(places().indexOf(event.currentTarget)))
       .on("keydown", (event) => onArrows(event, places().indexOf(event.currentTarget),
@@ -117,11 +118,6 @@ export function build(app) {
   }
 
   function expect(delay) {
-    if (at === null) {
-      frame.drop("substitutes");
-      expected.hidden = true;
-      return;
-    }
     const request = { text: text(), position: at, k: K, model: app.model.name };
     frame.ask("substitutes", "/substitutes", request, (given) => {
       title.textContent = t.reading.expected(given.token);
@@ -149,6 +145,12 @@ export function build(app) {
   }
   ask(0);
   return frame;
+}
+
+/** The place where the model is furthest from the text, until a person chooses one. */
+function mostSurprising(tokens) {
+  const bits = tokens.map((token) => token.forward_bits + (token.backward_bits ?? 0));
+  return bits.indexOf(Math.max(...bits));
 }
 
 function percent(share) {
