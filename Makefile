@@ -89,7 +89,7 @@ $(VENV)/.dev: $(VENV)/.base
 	touch $@
 
 $(VENV)/.page: $(VENV)/.dev
-	$(PIP_INSTALL) -e ".[page]"
+	$(PIP_INSTALL) axe-playwright-python httpx playwright
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.base

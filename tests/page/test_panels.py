@@ -103,8 +103,14 @@ def test_where_a_word_lives(view):
 
 
 def test_own_sentences(view):
-    page, _ = view("where")
-    page.locator(".side select").first.select_option("own")
+    page, lang = view("where")
+    sets = page.locator(".side select").first
+    if lang == "zh":  # an edit keeps the word of the chosen sentences
+        sets.select_option("元素")
+        expect(page.locator(".side textarea")).to_have_value(re.compile("元素"))
+        page.locator(".side textarea").fill("这种元素很轻。\n氧元素很重。")
+        expect(page.locator(".point")).to_have_count(2)
+    sets.select_option("own")
     page.locator(".side input[type=text]").fill("run")
     page.locator(".side textarea").fill("A run .\nWe run fast .\nsport\tThey run .\nNothing here .")
     expect(page.locator(".point")).to_have_count(3)

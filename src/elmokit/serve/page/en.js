@@ -78,7 +78,8 @@ export default {
     plot: (word, layer) => `Occurrences of “${word}” in the plane, ${layer}`,
     point: (name, sentence) => `${name}: ${sentence}`,
     choose: "Point at a dot or tap it; the arrow keys move between dots.",
-    separation: "Separation of the labels (silhouette, −1 to 1)",
+    separation: (labels) =>
+      `Separation of the ${labels ? "labels" : "clusters"} (silhouette, −1 to 1)`,
     noLabel: "no label",
     cluster: (number) => `cluster ${number}`,
     found: (points, missing) =>
@@ -100,7 +101,8 @@ export default {
       (bundled ? " in the public-domain texts of the package." : " of the index that was given."),
     noIndex: "No index is loaded. Build one from your own sentences and start the service with it:",
     noSenses: "To see senses, start the service with a file of sense vectors:",
-    otherModel: (name) => `The index was built with the model ${name}, and only its vectors can be compared.`,
+    otherModel: (name) =>
+      `The index was built with the model ${name}, and only its vectors can be compared.`,
     buildOne: (name) => `Or build one with ${name}:`,
     useModel: (name) => `Use ${name}`,
   },

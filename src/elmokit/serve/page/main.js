@@ -108,12 +108,26 @@ class App {
     const controls = h("div", { class: "controls" });
     if (this.info) {
       const names = this.info.models.map(({ name }) => [name, name]);
-      controls.append(labelled(t.model, dropDown(names, this.model.name, (name) => this.setModel(name))));
+      controls.append(
+        labelled(
+          t.model,
+          dropDown(names, this.model.name, (name) => this.setModel(name)),
+        ),
+      );
     }
     controls.append(
-      labelled(t.language, dropDown(Object.entries(LANGUAGES).map(([lang, { name }]) => [lang, name]),
-        this.lang, (lang) => this.#setLanguage(lang))),
-      labelled(t.theme, dropDown(themes, this.theme, (theme) => this.#setTheme(theme))),
+      labelled(
+        t.language,
+        dropDown(
+          Object.entries(LANGUAGES).map(([lang, { name }]) => [lang, name]),
+          this.lang,
+          (lang) => this.#setLanguage(lang),
+        ),
+      ),
+      labelled(
+        t.theme,
+        dropDown(themes, this.theme, (theme) => this.#setTheme(theme)),
+      ),
     );
     const title = h("div", { class: "title" }, h("h1", {}, t.brand), h("p", {}, t.tagline));
     return h("header", {}, title, controls);
@@ -125,13 +139,25 @@ class App {
     const list = h("div", { class: "tabs", role: "tablist", "aria-label": t.panels });
     for (const name of names) {
       const chosen = name === view.panel;
-      list.append(h("button", {
-        type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(chosen),
-        "aria-controls": chosen ? `panel-${name}` : null, tabindex: chosen ? 0 : -1,
-        onclick: () => this.#setPanel(name),
-        onkeydown: (event) => onArrows(event, names.indexOf(name), names.length,
-          (next) => this.#setPanel(names[next])),
-      }, t[name].tab));
+      list.append(
+        h(
+          "button",
+          {
+            type: "button",
+            role: "tab",
+            id: `tab-${name}`,
+            "aria-selected": String(chosen),
+            "aria-controls": chosen ? `panel-${name}` : null,
+            tabindex: chosen ? 0 : -1,
+            onclick: () => this.#setPanel(name),
+            onkeydown: (event) =>
+              onArrows(event, names.indexOf(name), names.length, (next) =>
+                this.#setPanel(names[next]),
+              ),
+          },
+          t[name].tab,
+        ),
+      );
     }
     return h("nav", { "aria-label": t.panels }, list);
   }
@@ -142,9 +168,12 @@ class App {
 
   #footer() {
     const { t, info } = this;
-    return h("footer", {},
+    return h(
+      "footer",
+      {},
       info ? h("span", {}, t.version(info.version)) : null,
-      h("a", { href: "docs" }, t.apiDocs));
+      h("a", { href: "docs" }, t.apiDocs),
+    );
   }
 
   #showPanel() {
@@ -173,7 +202,8 @@ class App {
     this.view.lang = null;
     localStorage.setItem("elmokit-language", lang);
     // examples follow the language; what a person typed keeps its model
-    if (this.info && this.view.untouched) this.view.model = (this.#modelFor(lang) ?? this.model).name;
+    if (this.info && this.view.untouched)
+      this.view.model = (this.#modelFor(lang) ?? this.model).name;
     this.view.write();
     this.draw();
     this.root.querySelectorAll("header select")[this.info ? 1 : 0].focus();
@@ -205,8 +235,15 @@ class App {
     if (!this.keyBox.hidden) return;
     const input = h("input", { type: "password", autocomplete: "off", required: true });
     const wrong = h("p", { class: "error", role: "alert", hidden: true });
-    const form = h("form", {}, h("h2", {}, t.key.title), labelled(t.key.label, input),
-      h("button", { type: "submit" }, t.key.use), wrong, h("p", { class: "note" }, t.key.note));
+    const form = h(
+      "form",
+      {},
+      h("h2", {}, t.key.title),
+      labelled(t.key.label, input),
+      h("button", { type: "submit" }, t.key.use),
+      wrong,
+      h("p", { class: "note" }, t.key.note),
+    );
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       setApiKey(input.value);

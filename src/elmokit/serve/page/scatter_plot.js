@@ -20,7 +20,11 @@ export function scatterPlot(onPoint) {
     .attr("viewBox", `0 0 ${WIDTH} ${HEIGHT}`)
     .attr("class", "scatter")
     .attr("role", "group");
-  svg.append("rect").attr("class", "ground").attr("width", WIDTH).attr("height", HEIGHT)
+  svg
+    .append("rect")
+    .attr("class", "ground")
+    .attr("width", WIDTH)
+    .attr("height", HEIGHT)
     .attr("rx", 8);
   const layer = svg.append("g");
   let current = 0;
@@ -46,8 +50,12 @@ export function scatterPlot(onPoint) {
       .on("pointerenter focus click", (event) => choose(event.currentTarget))
       .on("keydown", (event) => {
         const order = points.map((_, place) => place).sort((p, q) => points[p].x - points[q].x);
-        onArrows(event, order.indexOf(places().indexOf(event.currentTarget)), order.length,
-          (next) => places()[order[next]].focus());
+        onArrows(
+          event,
+          order.indexOf(places().indexOf(event.currentTarget)),
+          order.length,
+          (next) => places()[order[next]].focus(),
+        );
       })
       .select("path")
       .attr("d", (point) => SHAPES[point.group % SHAPES.length]);
@@ -57,7 +65,9 @@ export function scatterPlot(onPoint) {
 
   function choose(node) {
     current = places().indexOf(node);
-    layer.selectAll("g").classed("chosen", (_, place) => place === current)
+    layer
+      .selectAll("g")
+      .classed("chosen", (_, place) => place === current)
       .attr("tabindex", (_, place) => (place === current ? 0 : -1));
     onPoint(current);
   }
@@ -69,8 +79,11 @@ export function scatterPlot(onPoint) {
 function scales(points) {
   const [left, right] = extent(points, (point) => point.x);
   const [low, high] = extent(points, (point) => point.y);
-  const unit = Math.max((right - left) / (WIDTH - 2 * MARGIN),
-    (high - low) / (HEIGHT - 2 * MARGIN), 1e-9);
+  const unit = Math.max(
+    (right - left) / (WIDTH - 2 * MARGIN),
+    (high - low) / (HEIGHT - 2 * MARGIN),
+    1e-9,
+  );
   const around = (middle, size) => [middle - (unit * size) / 2, middle + (unit * size) / 2];
   return {
     x: scaleLinear(around((left + right) / 2, WIDTH), [0, WIDTH]),

@@ -78,7 +78,7 @@ export default {
     plot: (word, layer) => `“${word}”各次出现的分布，${layer}`,
     point: (name, sentence) => `${name}：${sentence}`,
     choose: "指向或轻点一个点，查看它的句子；也可以用方向键移动。",
-    separation: "标签的分离程度（轮廓系数，−1 到 1）",
+    separation: (labels) => `${labels ? "标签" : "聚类"}的分离程度（轮廓系数，−1 到 1）`,
     noLabel: "无标签",
     cluster: (number) => `第 ${number} 类`,
     found: (points, missing) =>

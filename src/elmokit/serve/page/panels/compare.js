@@ -4,7 +4,14 @@ import { h } from "../dom.js";
 import { Frame } from "../frame.js";
 import { Pair } from "../pair.js";
 import {
-  bars, chosenLayer, fixed, follow, layerName, layerNames, layerSlider, wordRow,
+  bars,
+  chosenLayer,
+  fixed,
+  follow,
+  layerName,
+  layerNames,
+  layerSlider,
+  wordRow,
 } from "../widgets.js";
 
 export function build(app) {
@@ -86,8 +93,10 @@ export function build(app) {
     frame.request = {
       route: "/similarity/tokens",
       body: pair.body,
-      shown: [`answer["first"][${i}], answer["second"][${j}]`,
-        `answer["layers"]["${layer}"][${i}][${j}]`],
+      shown: [
+        `answer["first"][${i}], answer["second"][${j}]`,
+        `answer["layers"]["${layer}"][${i}][${j}]`,
+      ],
     };
   }
 

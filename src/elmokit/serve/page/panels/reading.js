@@ -29,12 +29,21 @@ export function build(app) {
   const title = h("h3");
   const lists = ["forward", "backward", "both"].map((direction) => {
     const list = h("ul", { class: `bars ${direction}`, lang: app.textLang });
-    const root = h("div", { class: "column", hidden: true }, h("h4", {}, t.reading[direction]),
-      h("p", { class: "note" }, t.reading[`${direction}Note`]), list);
+    const root = h(
+      "div",
+      { class: "column", hidden: true },
+      h("h4", {}, t.reading[direction]),
+      h("p", { class: "note" }, t.reading[`${direction}Note`]),
+      list,
+    );
     return { direction, list, root };
   });
-  const expected = h("div", { class: "expected", hidden: true }, title,
-    h("div", { class: "columns three" }, ...lists.map(({ root }) => root)));
+  const expected = h(
+    "div",
+    { class: "expected", hidden: true },
+    title,
+    h("div", { class: "columns three" }, ...lists.map(({ root }) => root)),
+  );
   const result = h("div", { class: "result", hidden: true }, strip, legend, perplexity, expected);
   frame.body.append(field, result);
   let answer = null;
@@ -50,18 +59,24 @@ export function build(app) {
       result.hidden = true;
       return;
     }
-    frame.ask("surprisal", "/surprisal", { inputs: text(), model: app.model.name }, (given) => {
-      answer = given;
-      const words = answer.tokens.map((token) => token.text);
-      const old = get("at");
-      at = null;
-      if (old !== undefined) at = word === null ? Number(old) : follow(words, Number(old), word);
-      if (words[at] === undefined) at = null;
-      if (old !== undefined) view.set("reading", "at", at);
-      at ??= mostSurprising(answer.tokens);
-      show();
-      expect(0);
-    }, delay);
+    frame.ask(
+      "surprisal",
+      "/surprisal",
+      { inputs: text(), model: app.model.name },
+      (given) => {
+        answer = given;
+        const words = answer.tokens.map((token) => token.text);
+        const old = get("at");
+        at = null;
+        if (old !== undefined) at = word === null ? Number(old) : follow(words, Number(old), word);
+        if (words[at] === undefined) at = null;
+        if (old !== undefined) view.set("reading", "at", at);
+        at ??= mostSurprising(answer.tokens);
+        show();
+        expect(0);
+      },
+      delay,
+    );
   }
 
   function choose(place) {
@@ -74,68 +89,98 @@ export function build(app) {
   function show() {
     word = answer.tokens[at].text;
     const both = answer.tokens.some((token) => token.backward_bits !== null);
-    const cells = select(strip).selectAll("button").data(answer.tokens).join((enter) => {
-      const cell = enter.append("button").attr("type", "button").attr("role", "radio");
-      cell.append("span").attr("class", "token");
-      cell.append("span").attr("class", "bits forward");
-      cell.append("span").attr("class", "bits backward");
-      return cell;
-    });
+    const cells = select(strip)
+      .selectAll("button")
+      .data(answer.tokens)
+      .join((enter) => {
+        const cell = enter.append("button").attr("type", "button").attr("role", "radio");
+        cell.append("span").attr("class", "token");
+        cell.append("span").attr("class", "bits forward");
+        cell.append("span").attr("class", "bits backward");
+        return cell;
+      });
     cells
       .attr("aria-checked", (_, place) => String(place === at))
       .attr("tabindex", (_, place) => (place === at ? 0 : -1))
       .attr("aria-label", describe)
       .on("click", (event) => choose(places().indexOf(event.currentTarget)))
-      .on("keydown", (event) => onArrows(event, places().indexOf(event.currentTarget),
-        answer.tokens.length, (next) => {
+      .on("keydown", (event) =>
+        onArrows(event, places().indexOf(event.currentTarget), answer.tokens.length, (next) => {
           places()[next].focus();
           choose(next);
-        }));
-    cells.select(".token").text((token) => token.text).classed("unknown", (token) => !token.known);
+        }),
+      );
+    cells
+      .select(".token")
+      .text((token) => token.text)
+      .classed("unknown", (token) => !token.known);
     for (const direction of ["forward", "backward"]) {
-      cells.select(`.${direction}`)
+      cells
+        .select(`.${direction}`)
         .property("hidden", direction === "backward" && !both)
         .text((token) => fixed(token[`${direction}_bits`], 1))
         .call(shade, (token) => token[`${direction}_bits`] / MOST_BITS);
     }
     backwardKey.hidden = !both;
     const backward = answer.backward_perplexity;
-    perplexity.textContent = t.reading.perplexity(fixed(answer.forward_perplexity, 1),
-      backward === null ? null : fixed(backward, 1));
+    perplexity.textContent = t.reading.perplexity(
+      fixed(answer.forward_perplexity, 1),
+      backward === null ? null : fixed(backward, 1),
+    );
     result.hidden = false;
-    frame.request = { route: "/surprisal", body: { inputs: text(), model: app.model.name },
-      shown: ['*[(token["text"], token["forward_bits"], token["backward_bits"]) '
-        + 'for token in answer["tokens"]], sep="\\n"'] };
+    frame.request = {
+      route: "/surprisal",
+      body: { inputs: text(), model: app.model.name },
+      shown: [
+        '*[(token["text"], token["forward_bits"], token["backward_bits"]) ' +
+          'for token in answer["tokens"]], sep="\\n"',
+      ],
+    };
   }
 
   const places = () => [...strip.querySelectorAll("button")];
 
   function describe(token) {
-    const part = (direction) => token[`${direction}_bits`] === null ? ""
-      : `, ${t.reading[direction]} ${t.reading.bits(fixed(token[`${direction}_bits`], 1))}`;
+    const part = (direction) =>
+      token[`${direction}_bits`] === null
+        ? ""
+        : `, ${t.reading[direction]} ${t.reading.bits(fixed(token[`${direction}_bits`], 1))}`;
     const unknown = token.known ? "" : `, ${t.reading.unknown}`;
     return token.text + unknown + part("forward") + part("backward");
   }
 
   function expect(delay) {
     const request = { text: text(), position: at, k: K, model: app.model.name };
-    frame.ask("substitutes", "/substitutes", request, (given) => {
-      title.textContent = t.reading.expected(given.token);
-      for (const { direction, list, root } of lists) {
-        const words = given[direction] ?? [];
-        root.hidden = !words.length;
-        const most = Math.max(...words.map((each) => each.probability), 0.05);
-        bars(list, words.map((each) => ({
-          name: each.word,
-          value: each.probability,
-          text: percent(each.probability),
-          chosen: each.word.toLowerCase() === given.token.toLowerCase(),
-        })), [0, most]);
-      }
-      expected.hidden = false;
-      frame.request = { route: "/substitutes", body: request,
-        shown: ['answer["forward"]', 'answer["backward"]', 'answer["both"]'] };
-    }, delay);
+    frame.ask(
+      "substitutes",
+      "/substitutes",
+      request,
+      (given) => {
+        title.textContent = t.reading.expected(given.token);
+        for (const { direction, list, root } of lists) {
+          const words = given[direction] ?? [];
+          root.hidden = !words.length;
+          const most = Math.max(...words.map((each) => each.probability), 0.05);
+          bars(
+            list,
+            words.map((each) => ({
+              name: each.word,
+              value: each.probability,
+              text: percent(each.probability),
+              chosen: each.word.toLowerCase() === given.token.toLowerCase(),
+            })),
+            [0, most],
+          );
+        }
+        expected.hidden = false;
+        frame.request = {
+          route: "/substitutes",
+          body: request,
+          shown: ['answer["forward"]', 'answer["backward"]', 'answer["both"]'],
+        };
+      },
+      delay,
+    );
   }
 
   if (app.model.has_softmax === false) {

@@ -7,7 +7,8 @@ import { grouping, markedWords } from "../marked_words.js";
 import { bars, fixed, textField } from "../widgets.js";
 import { missing } from "./neighbours.js";
 
-const ADD_TASK = "elmokit train ner --train train.conll --dev dev.conll --out my-ner\nelmokit serve --task my-ner/best";
+const ADD_TASK =
+  "elmokit train ner --train train.conll --dev dev.conll --out my-ner\nelmokit serve --task my-ner/best";
 const PAIRS = {
   qa: ["question", "passage"],
   nli: ["premise", "hypothesis"],
@@ -23,12 +24,15 @@ export function build(app) {
   }
   const get = (name) => view.get("tasks", name);
   const chosen = () => info.tasks.find((each) => each.name === get("task")) ?? info.tasks[0];
-  const choice = dropDown(info.tasks.map(({ name, task }) =>
-    [name, `${name} · ${t.tasks.kinds[task] ?? task}`]), chosen().name, (name) => {
-    view.set("tasks", "task", name);
-    for (const each of ["x", "y"]) view.set("tasks", each, undefined);
-    refill();
-  });
+  const choice = dropDown(
+    info.tasks.map(({ name, task }) => [name, `${name} · ${t.tasks.kinds[task] ?? task}`]),
+    chosen().name,
+    (name) => {
+      view.set("tasks", "task", name);
+      for (const each of ["x", "y"]) view.set("tasks", each, undefined);
+      refill();
+    },
+  );
   const fields = h("div", { class: "fields" });
   const output = h("div", { class: "result output", "aria-live": "polite" });
   frame.body.append(labelled(t.tasks.task, choice), fields, output);
@@ -46,10 +50,16 @@ export function build(app) {
     const given = examples[kind] ?? examples.text;
     inputs = names().map((name, place) => {
       const key = ["x", "y"][place];
-      return textField(app, t.tasks.fields[name], get(key) ?? given[place], (value) => {
-        view.set("tasks", key, value === given[place] ? undefined : value);
-        ask();
-      }, name === "passage" ? 5 : 2);
+      return textField(
+        app,
+        t.tasks.fields[name],
+        get(key) ?? given[place],
+        (value) => {
+          view.set("tasks", key, value === given[place] ? undefined : value);
+          ask();
+        },
+        name === "passage" ? 5 : 2,
+      );
     });
     fields.replaceChildren(...inputs);
     output.replaceChildren();
@@ -69,11 +79,19 @@ export function build(app) {
     const route = `/predict/${encodeURIComponent(name)}`;
     // a tab separates the texts of a pair, so there must be no other
     const body = { inputs: texts.map((text) => text.replaceAll("\t", " ")).join("\t") };
-    frame.ask("task", route, body, (given) => {
-      output.replaceChildren(h("h3", {}, t.tasks.result),
-        ...shown(t, task, given.predictions[0], texts));
-      frame.request = { route, body, shown: ['answer["predictions"][0]'] };
-    }, delay);
+    frame.ask(
+      "task",
+      route,
+      body,
+      (given) => {
+        output.replaceChildren(
+          h("h3", {}, t.tasks.result),
+          ...shown(t, task, given.predictions[0], texts),
+        );
+        frame.request = { route, body, shown: ['answer["predictions"][0]'] };
+      },
+      delay,
+    );
   }
 
   refill();
@@ -82,8 +100,16 @@ export function build(app) {
 
 /** The elements of a prediction. */
 function shown(t, task, found, texts) {
-  if (found.entities) return spans(t, found.words, found.entities.map((each) => ({ ...each, label: each.type })));
-  if (found.frames) return found.frames.length ? found.frames.flatMap((frame) => roles(t, found.words, frame)) : [nothing(t)];
+  if (found.entities)
+    return spans(
+      t,
+      found.words,
+      found.entities.map((each) => ({ ...each, label: each.type })),
+    );
+  if (found.frames)
+    return found.frames.length
+      ? found.frames.flatMap((frame) => roles(t, found.words, frame))
+      : [nothing(t)];
   if (found.clusters) return clusters(t, found);
   if (found.tags) {
     const tags = found.tags.map((label, start) => ({ start, end: start + 1, label }));
@@ -117,16 +143,23 @@ function roles(t, words, frame) {
 
 function clusters(t, { sentences, clusters: found }) {
   const marks = found.flatMap((mentions, group) =>
-    mentions.map(([start, last]) => ({ start, end: last + 1, label: String(group + 1), group })));
+    mentions.map(([start, last]) => ({ start, end: last + 1, label: String(group + 1), group })),
+  );
   return [markedWords(sentences.flat(), marks), ...(marks.length ? [] : [nothing(t)])];
 }
 
 function probabilities({ label, probabilities: all }) {
   const list = h("ul", { class: "bars" });
   const rows = Object.entries(all).sort((x, y) => y[1] - x[1]);
-  bars(list, rows.map(([name, value]) => ({
-    name, value, text: fixed(value), chosen: name === label,
-  })));
+  bars(
+    list,
+    rows.map(([name, value]) => ({
+      name,
+      value,
+      text: fixed(value),
+      chosen: name === label,
+    })),
+  );
   return [list];
 }
 
@@ -135,8 +168,13 @@ function answered(t, { answer, start, end, probability }, passage) {
   const characters = [...passage]; // the service counts characters, not UTF-16 units
   const part = (from, to) => characters.slice(from, to).join("");
   return [
-    h("p", { class: "marked", dir: "auto" }, part(0, start),
-      h("mark", { class: "g0" }, part(start, end)), part(end)),
+    h(
+      "p",
+      { class: "marked", dir: "auto" },
+      part(0, start),
+      h("mark", { class: "g0" }, part(start, end)),
+      part(end),
+    ),
     h("p", { class: "note" }, t.tasks.probability(fixed(probability))),
   ];
 }

@@ -21,21 +21,39 @@ export function build(app) {
   table.lang = app.textLang;
   const said = h("p", { class: "caption", role: "status" }, t.tokens.choose);
   const more = h("p", { class: "note", hidden: true }, t.tokens.tooMany(MOST));
-  const scale = h("p", { class: "scale" }, t.tokens.legend[0], h("span", { class: "ramp context" }), t.tokens.legend[1]);
-  const result = h("div", { class: "result", hidden: true }, slider.root,
-    h("div", { class: "scroll" }, table), scale, said, more);
+  const scale = h(
+    "p",
+    { class: "scale" },
+    t.tokens.legend[0],
+    h("span", { class: "ramp context" }),
+    t.tokens.legend[1],
+  );
+  const result = h(
+    "div",
+    { class: "result", hidden: true },
+    slider.root,
+    h("div", { class: "scroll" }, table),
+    scale,
+    said,
+    more,
+  );
   let answer = null;
   let focus = [0, 0];
 
-  const pair = new Pair(frame, "tokens", (given) => {
-    answer = given;
-    focus = [0, 0];
-    said.textContent = t.tokens.choose;
-    show();
-  }, () => {
-    answer = null;
-    result.hidden = true;
-  });
+  const pair = new Pair(
+    frame,
+    "tokens",
+    (given) => {
+      answer = given;
+      focus = [0, 0];
+      said.textContent = t.tokens.choose;
+      show();
+    },
+    () => {
+      answer = null;
+      result.hidden = true;
+    },
+  );
   frame.body.append(pair.columns(), result);
 
   function show() {
@@ -47,13 +65,28 @@ export function build(app) {
     const first = answer.first.slice(0, MOST);
     const second = answer.second.slice(0, MOST);
     more.hidden = answer.first.length <= MOST && answer.second.length <= MOST;
-    select(head).selectAll("th").data(second).join("th").attr("scope", "col")
-      .selectAll("span").data((token) => [token]).join("span").text((token) => token);
-    const row = select(rows).selectAll("tr").data(first).join("tr");
-    row.selectAll("th").data((token) => [token]).join("th").attr("scope", "row")
+    select(head)
+      .selectAll("th")
+      .data(second)
+      .join("th")
+      .attr("scope", "col")
+      .selectAll("span")
+      .data((token) => [token])
+      .join("span")
       .text((token) => token);
-    const data = (_, i) => second.map((_, j) => ({ i, j, value: answer.layers[layer][i][j] }));
-    row.selectAll("td").data(data).join("td")
+    const row = select(rows).selectAll("tr").data(first).join("tr");
+    row
+      .selectAll("th")
+      .data((token) => [token])
+      .join("th")
+      .attr("scope", "row")
+      .text((token) => token);
+    const cosines = answer.layers[layer];
+    const data = (token, i) => second.map((other, j) => ({ i, j, value: cosines[i][j] }));
+    row
+      .selectAll("td")
+      .data(data)
+      .join("td")
       .attr("tabindex", ({ i, j }) => (i === focus[0] && j === focus[1] ? 0 : -1))
       .text(({ value }) => fixed(value))
       .call(shade, ({ value }) => value)
@@ -61,12 +94,10 @@ export function build(app) {
       .on("click", (event) => event.currentTarget.focus())
       .on("keydown", move);
     result.hidden = false;
-    const { body } = pair;
     frame.request = {
       route: "/similarity/tokens",
-      body,
-      shown: ['answer["second"]',
-        `*zip(answer["first"], answer["layers"]["${layer}"]), sep="\\n"`],
+      body: pair.body,
+      shown: ['answer["second"]', `*zip(answer["first"], answer["layers"]["${layer}"]), sep="\\n"`],
     };
   }
 
