@@ -7,6 +7,7 @@
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
 # make test-isa  numerical tests on other code paths of the processor
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
+# make test-serve  the service against its OpenAPI schema, 5,000 requests; about two minutes
 # make clean     remove everything these create
 #
 # Each sets up what it needs in a virtual environment on first use. Variables:
@@ -22,7 +23,7 @@ BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench docs dist test-isa fuzz clean
+.PHONY: demo test lint format bench docs dist test-isa fuzz test-serve clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
@@ -64,8 +65,12 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/indexes.py
 	$(BIN)/python fuzz/kills.py
 
+# schemathesis brings packages that nothing else needs
+test-serve: $(VENV)-serve/.serve
+	$(VENV)-serve/bin/python fuzz/service.py
+
 clean:
-	rm -rf $(VENV) build dist site demo *.egg-info src/*.egg-info \
+	rm -rf $(VENV) $(VENV)-serve build dist site demo *.egg-info src/*.egg-info \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch first and by its pinned version: a later line must never bring another one
@@ -86,4 +91,10 @@ $(VENV)/.docs: $(VENV)/.base
 
 $(VENV)/.dist: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[dist]"
+	touch $@
+
+$(VENV)-serve/.serve: pyproject.toml constraints.txt
+	test -x $(VENV)-serve/bin/python || $(PYTHON) -m venv $(VENV)-serve
+	$(VENV)-serve/bin/python -m pip install $(PIP_OPTIONS) "$$(grep ^torch== constraints.txt)"
+	$(VENV)-serve/bin/python -m pip install $(PIP_OPTIONS) -e ".[serve,parquet,index]" schemathesis
 	touch $@
