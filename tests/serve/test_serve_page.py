@@ -1,4 +1,4 @@
-"""The code of docs/serve.md, in both languages, run against a real server with the bundled models."""
+"""The code of docs/serve.md in both languages, run against a server with the bundled models."""
 
 import contextlib
 import io
