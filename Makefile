@@ -7,6 +7,7 @@
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
 # make test-isa  numerical tests on other code paths of the processor
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
+# make test-integrations  spaCy, transformers, sentence-transformers and flair, in environments of their own
 # make test-serve  the service against its OpenAPI schema, 5,000 requests; about two minutes
 # make clean     remove everything these create
 #
@@ -23,7 +24,7 @@ BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench docs dist test-isa fuzz test-serve clean
+.PHONY: demo test lint format bench docs dist test-isa fuzz test-integrations test-serve clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
@@ -43,6 +44,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/cpu.py
+	$(BIN)/python benchmarks/onnx_latency.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/make_pages.py
@@ -65,12 +67,23 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/indexes.py
 	$(BIN)/python fuzz/kills.py
 
-# schemathesis brings packages that nothing else needs
-test-serve: $(VENV)-serve/.serve
+# these tools conflict with each other or are too large for every run of the tests
+test-integrations: $(VENV)-spacy/.ready $(VENV)-transformers/.ready $(VENV)-flair/.ready
+	OMP_NUM_THREADS=1 $(VENV)-spacy/bin/python -m pytest tests/integrations/test_spacy*.py \
+	    tests/docs/test_code.py -k spacy
+	OMP_NUM_THREADS=1 $(VENV)-transformers/bin/python -m pytest \
+	    tests/integrations/test_transformers.py tests/integrations/test_hugging*.py
+	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(VENV)-transformers/bin/python -m pytest \
+	    tests/integrations/test_sentence_transformers.py tests/integrations/test_word_codes.py \
+	    tests/docs/test_code.py -k "sentence or word_codes"
+	OMP_NUM_THREADS=1 $(VENV)-flair/bin/python -m pytest tests/integrations/test_flair*.py \
+	    tests/docs/test_code.py -k flair
+
+test-serve: $(VENV)-serve/.ready
 	$(VENV)-serve/bin/python fuzz/service.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-serve build dist site demo *.egg-info src/*.egg-info \
+	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair $(VENV)-serve build dist site demo *.egg-info src/*.egg-info \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch first and by its pinned version: a later line must never bring another one
@@ -93,8 +106,14 @@ $(VENV)/.dist: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[dist]"
 	touch $@
 
-$(VENV)-serve/.serve: pyproject.toml constraints.txt
-	test -x $(VENV)-serve/bin/python || $(PYTHON) -m venv $(VENV)-serve
-	$(VENV)-serve/bin/python -m pip install $(PIP_OPTIONS) "$$(grep ^torch== constraints.txt)"
-	$(VENV)-serve/bin/python -m pip install $(PIP_OPTIONS) -e ".[serve,parquet,index]" schemathesis
+$(VENV)-spacy/.ready: TOOLS = -e ".[spacy]" jieba
+$(VENV)-transformers/.ready: TOOLS = -e ".[transformers,sentence-transformers]" accelerate datasets mteb
+$(VENV)-serve/.ready: TOOLS = -e ".[serve,parquet,index]" schemathesis
+$(VENV)-flair/.ready: TOOLS = -e ".[flair,gensim]"
+$(VENV)-flair/.ready: PIP_OPTIONS := $(subst constraints.txt,constraints-flair.txt,$(PIP_OPTIONS))
+
+$(VENV)-%/.ready: pyproject.toml constraints.txt constraints-flair.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install $(PIP_OPTIONS) "$$(grep ^torch== constraints.txt)"
+	$(@D)/bin/python -m pip install $(PIP_OPTIONS) $(TOOLS) pytest hypothesis
 	touch $@
