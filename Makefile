@@ -5,9 +5,11 @@
 # make bench     speed on a CPU, compared with AllenNLP and BERT if they are set up
 # make docs      build the documentation site into site/
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
-# make test-page the service's page in a real browser
 # make test-isa  numerical tests on other code paths of the processor
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
+# make test-integrations  spaCy, transformers, sentence-transformers and flair, in environments of their own
+# make test-serve  the service against its OpenAPI schema, 5,000 requests; about two minutes
+# make test-page  the service's page in a browser, which has to be installed; about four minutes
 # make clean     remove everything these create
 #
 # Each sets up what it needs in a virtual environment on first use. Variables:
@@ -23,7 +25,7 @@ BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench docs dist test-page test-isa fuzz clean
+.PHONY: demo test lint format bench docs dist test-isa fuzz test-integrations test-serve test-page clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
@@ -43,6 +45,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/cpu.py
+	$(BIN)/python benchmarks/onnx_latency.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python docs/make_pages.py
@@ -55,13 +58,6 @@ dist: $(VENV)/.dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python tests/try_wheel.py dist/*.whl -- $(PIP_OPTIONS)
 
-# Debian's own browser, because playwright's downloads may be out of reach
-test-page: $(VENV)/.page
-	@for browser in "$$ELMOKIT_CHROMIUM" chromium chromium-browser google-chrome; do \
-	    if [ -n "$$browser" ] && command -v "$$browser" > /dev/null; then exit 0; fi; \
-	done; echo "no browser; on Debian: sudo apt-get install chromium fonts-noto-cjk" >&2; exit 1
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/page
-
 test-isa: $(VENV)/.dev
 	$(BIN)/python tests/isa.py
 
@@ -72,8 +68,30 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/indexes.py
 	$(BIN)/python fuzz/kills.py
 
+# these tools conflict with each other or are too large for every run of the tests
+test-integrations: $(VENV)-spacy/.ready $(VENV)-transformers/.ready $(VENV)-flair/.ready
+	OMP_NUM_THREADS=1 $(VENV)-spacy/bin/python -m pytest tests/integrations/test_spacy*.py \
+	    tests/docs/test_code.py -k spacy
+	OMP_NUM_THREADS=1 $(VENV)-transformers/bin/python -m pytest \
+	    tests/integrations/test_transformers.py tests/integrations/test_hugging*.py
+	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(VENV)-transformers/bin/python -m pytest \
+	    tests/integrations/test_sentence_transformers.py tests/integrations/test_word_codes.py \
+	    tests/docs/test_code.py -k "sentence or word_codes"
+	OMP_NUM_THREADS=1 $(VENV)-flair/bin/python -m pytest tests/integrations/test_flair*.py \
+	    tests/docs/test_code.py -k flair
+
+test-serve: $(VENV)-serve/.ready
+	$(VENV)-serve/bin/python fuzz/service.py
+
+# Debian's own browser, because playwright's downloads may be out of reach
+test-page: $(VENV)/.page
+	@for browser in "$$ELMOKIT_CHROMIUM" chromium chromium-browser google-chrome; do \
+	    if [ -n "$$browser" ] && command -v "$$browser" > /dev/null; then exit 0; fi; \
+	done; echo "no browser; on Debian: sudo apt-get install chromium fonts-noto-cjk" >&2; exit 1
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/page
+
 clean:
-	rm -rf $(VENV) build dist site demo *.egg-info src/*.egg-info \
+	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair $(VENV)-serve build dist site demo *.egg-info src/*.egg-info \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch first and by its pinned version: a later line must never bring another one
@@ -98,4 +116,16 @@ $(VENV)/.docs: $(VENV)/.base
 
 $(VENV)/.dist: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[dist]"
+	touch $@
+
+$(VENV)-spacy/.ready: TOOLS = -e ".[spacy]" jieba
+$(VENV)-transformers/.ready: TOOLS = -e ".[transformers,sentence-transformers]" accelerate datasets mteb
+$(VENV)-serve/.ready: TOOLS = -e ".[serve,parquet,index]" schemathesis
+$(VENV)-flair/.ready: TOOLS = -e ".[flair,gensim]"
+$(VENV)-flair/.ready: PIP_OPTIONS := $(subst constraints.txt,constraints-flair.txt,$(PIP_OPTIONS))
+
+$(VENV)-%/.ready: pyproject.toml constraints.txt constraints-flair.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install $(PIP_OPTIONS) "$$(grep ^torch== constraints.txt)"
+	$(@D)/bin/python -m pip install $(PIP_OPTIONS) $(TOOLS) pytest hypothesis
 	touch $@

@@ -25,6 +25,7 @@ from sentence_transformers import (
 )
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 from sentence_transformers.sentence_transformer.losses import CoSENTLoss
+from transformers import PrinterCallback
 
 from elmokit import Elmo, __version__
 from elmokit.integrations.sentence_transformers import load
@@ -67,9 +68,11 @@ def train(model: SentenceTransformer, pairs: Dataset) -> None:
             use_cpu=True,
             seed=1,
         )
-        SentenceTransformerTrainer(
+        trainer = SentenceTransformerTrainer(
             model=model, args=arguments, train_dataset=pairs, loss=CoSENTLoss(model)
-        ).train()
+        )
+        trainer.remove_callback(PrinterCallback)  # it would print into the table
+        trainer.train()
 
 
 def print_row(name: str, model: SentenceTransformer, test: Dataset, cost: float) -> None:

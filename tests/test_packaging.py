@@ -27,11 +27,11 @@ def test_the_wheel_stays_small():
 
 def test_every_extra_is_documented():
     extras = set(project()["optional-dependencies"])
-    table = re.findall(r"^\| `(\w+)` \|", read("docs/getting-started.md"), re.MULTILINE)
+    table = re.findall(r"^\| `([\w-]+)` \|", read("docs/getting-started.md"), re.MULTILINE)
     assert set(table) == extras
     for readme in ("README.md", "README.zh-CN.md"):
         listed = re.findall(r"^- (`[^：:]*)[：:]", read(readme), re.MULTILINE)
-        assert {name for line in listed for name in re.findall(r"`(\w+)`", line)} == extras
+        assert {name for line in listed for name in re.findall(r"`([\w-]+)`", line)} == extras
 
 
 def test_the_makefile_lists_its_targets():

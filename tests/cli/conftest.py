@@ -27,6 +27,7 @@ def arguments(tmp_path):
         "embed": [text, tmp_path / "vectors.h5"],
         "train": ["ner", "--train", tagged, "--dev", tagged, "--out", tmp_path / "model"],
         "index": [text, "--out", tmp_path / "index"],
+        "serve": [],
     }
 
 

@@ -1,6 +1,7 @@
 """scikit-learn's own checks, pipelines, searches and pickles with ElmoVectorizer."""
 
 import pickle
+import runpy
 import subprocess
 import sys
 
@@ -19,6 +20,7 @@ from sklearn.utils import estimator_checks, get_tags
 from elmokit import Elmo, InputError, ModelError
 from elmokit.integrations import sklearn as integration
 from elmokit.integrations.sklearn import ElmoVectorizer
+from helpers.docs import ROOT
 
 TEXTS = ["the river bank", "", "I deposit money in the bank", "a", "the bank of the river"] * 3
 LABELS = [0, 1, 1, 0, 1] * 3
@@ -153,3 +155,12 @@ def test_the_missing_extra_is_named():
     code = "import sys; sys.modules['sklearn'] = None; import elmokit.integrations.sklearn"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "pip install 'elmokit[sklearn]'" in done.stderr.splitlines()[-1]
+
+
+def test_the_example(monkeypatch, capsys):
+    path = ROOT / "examples" / "sklearn_reviews.py"
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    runpy.run_path(str(path), run_name="__main__")
+    counted, elmo = capsys.readouterr().out.splitlines()
+    assert "TF-IDF" in counted
+    assert float(elmo.split("accuracy ")[1].split()[0]) > 60

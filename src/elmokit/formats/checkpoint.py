@@ -84,6 +84,12 @@ class Checkpoint:
         check_range(self.config, self.tensors, maxima, self.source)
         return self
 
+    def without_softmax(self) -> Checkpoint:
+        """The part that gives vectors but no probabilities: about half of the bundled models."""
+        tensors = {k: v for k, v in self.tensors.items() if not k.startswith(SOFTMAX)}
+        config = replace(self.config, vocabulary_size=0, softmax_cutoffs=())
+        return replace(self, config=config, tensors=tensors, vocabulary=None)
+
     def checksum(self) -> str:
         """Return the SHA-256 of all names, shapes and weights; it is the same in every format."""
         digest = hashlib.sha256()

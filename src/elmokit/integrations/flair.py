@@ -11,7 +11,6 @@ A saved flair model names its biLM and the checksum of its weights, but does not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +27,6 @@ from elmokit.errors import (
     shown,
 )
 from elmokit.formats import bundled_models, bundled_path, find_model
-from elmokit.formats.checkpoint import SOFTMAX
 from elmokit.nn.scalar_mix import ScalarMix
 
 try:
@@ -228,6 +226,4 @@ def _absolute(path: str | Path, name: str) -> str:
 
 def _checksum(elmo: Elmo) -> str:
     """SHA-256 of the biLM's weights; a softmax, which gives no vectors, may be added later."""
-    checkpoint = elmo.checkpoint()
-    tensors = {k: v for k, v in checkpoint.tensors.items() if not k.startswith(SOFTMAX)}
-    return replace(checkpoint, tensors=tensors).checksum()
+    return elmo.checkpoint().without_softmax().checksum()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,10 @@ from elmokit._version import __version__
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, shown
 from elmokit.formats import bundled_models, bundled_path, native, read_model
-from elmokit.formats.checkpoint import SOFTMAX, Checkpoint
+from elmokit.formats.checkpoint import Checkpoint
 
 FOLDER = "bilm"
 """The folder of a copied biLM, inside that of the saved model."""
-
-
-def without_softmax(checkpoint: Checkpoint) -> Checkpoint:
-    """A model that gives vectors, but no probabilities: a third of the size."""
-    config = replace(checkpoint.config, vocabulary_size=0, softmax_cutoffs=())
-    tensors = {k: v for k, v in checkpoint.tensors.items() if not k.startswith(SOFTMAX)}
-    return replace(checkpoint, config=config, tensors=tensors, vocabulary=None)
 
 
 def write_bilm(checkpoint: Checkpoint, folder: Path) -> dict[str, str]:
@@ -64,7 +56,7 @@ def read_bilm(about: Mapping[str, Any], copied: str | None, where: str, tokenize
             f"again, or install ElmoKit {shown(about.get('elmokit_version'))}"
         )
     elmo = Elmo.load(path, tokenizer=tokenizer, device="cpu")
-    if without_softmax(elmo.checkpoint()).checksum() != about.get("sha256"):
+    if elmo.checkpoint().without_softmax().checksum() != about.get("sha256"):
         raise FormatError(
             f"{where} was saved with other weights than those of the biLM {shown(str(path))}; copy "
             f"the folder again, or install ElmoKit {shown(about.get('elmokit_version'))}"
@@ -74,4 +66,4 @@ def read_bilm(about: Mapping[str, Any], copied: str | None, where: str, tokenize
 
 @cache  # a training saves many times
 def _bundled_checksum(name: str) -> str:
-    return without_softmax(read_model(bundled_path(name))).checksum()
+    return read_model(bundled_path(name)).without_softmax().checksum()

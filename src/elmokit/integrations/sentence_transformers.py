@@ -24,7 +24,7 @@ from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, InputError, MissingExtraError, shortened, shown
 from elmokit.inference.engine import BatchResult, Engine
 from elmokit.inference.layers import LayerChoice
-from elmokit.integrations.saved_bilm import FOLDER, read_bilm, without_softmax, write_bilm
+from elmokit.integrations.saved_bilm import FOLDER, read_bilm, write_bilm
 from elmokit.integrations.saved_modules import open_modules
 from elmokit.integrations.word_codes import n_columns, to_codes, to_words
 from elmokit.io.atomic import remove_path, write_text
@@ -93,7 +93,7 @@ class ElmoModule(InputModule):
         self.tokenizer = elmo.tokenizer
         self.max_seq_length = max_seq_length
         self._engine = Engine(elmo.bilm, elmo.alphabet, _CACHE_BYTES)
-        self._checkpoint = replace(without_softmax(elmo.checkpoint()), tensors={})
+        self._checkpoint = replace(elmo.checkpoint().without_softmax(), tensors={})
         self._language = LanguageCheck(elmo.vocabulary.words if elmo.vocabulary else ())
         self._columns = n_columns(elmo.config.token_encoder)
         self._set_mix(elmo.config.mix)
@@ -159,8 +159,7 @@ class ElmoModule(InputModule):
     def forward(self, features: dict[str, Any], **keywords: Any) -> dict[str, Any]:
         """Add token_embeddings (B, T, D), zero in the padding, to what :meth:`preprocess` gives."""
         ids: Tensor = features["input_ids"]
-        sentences = to_words(ids)
-        time = ids.shape[1]
+        sentences, time = to_words(ids), ids.shape[1]
         if self.trainable and torch.is_grad_enabled() and any(sentences):
             layers, mask = self.embedding.layers(sentences)
             tokens = self._choice.apply(layers, self._mix)[0]
@@ -177,7 +176,7 @@ class ElmoModule(InputModule):
         learns = torch.is_grad_enabled() and mix.weights.requires_grad
         n_kept = choice.upto + 1 if learns else 1
         shape = (n_kept, len(sentences), time, self.embedding.output_dim)
-        what = f"the token embeddings of {len(sentences)} texts of up to {time:,} tokens"
+        what = f"the vectors of {len(sentences)} texts of up to {time:,} tokens"
         remedy = "pass a smaller batch_size=, or set max_seq_length"
         check_memory(4 * math.prod(shape), device, what, remedy)
         found = torch.zeros(shape, device=device)
@@ -206,19 +205,18 @@ class ElmoModule(InputModule):
                 f"the tokenizer is the function {self.tokenizer.name.removeprefix('custom:')}, "
                 "which cannot be saved; load the model with a tokenizer that has a name"
             )
-        mix = MixConfig(tuple(self._mix.weights.tolist()), float(self._mix.gamma))
+        mix = MixConfig(tuple(self._mix.weights.tolist()), self._mix.gamma.item())
         checkpoint = replace(
             self._checkpoint,
             config=replace(self._checkpoint.config, tokenizer=self.tokenizer.name, mix=mix),
             tensors=self.embedding.bilm.state_dict(),
         )
         bilm = write_bilm(checkpoint, folder)
-        values = self.get_config_dict() | {
-            "tokenizer": self.tokenizer.name,
-            "mix": asdict(mix),
-            "bilm": bilm,
-        }
-        write_text(folder / self.config_file_name, json.dumps(values, indent=2) + "\n")
+        own = {"tokenizer": self.tokenizer.name, "mix": asdict(mix), "bilm": bilm}
+        write_text(
+            folder / self.config_file_name,
+            json.dumps(self.get_config_dict() | own, indent=2) + "\n",
+        )
         if "name" in bilm:
             remove_path(folder / FOLDER)  # of an older model in this folder
 
@@ -227,6 +225,7 @@ class ElmoModule(InputModule):
         cls,
         model_name_or_path: str,
         subfolder: str = "",
+        *,
         model_kwargs: dict[str, Any] | None = None,
         **keywords: Any,
     ) -> ElmoModule:
@@ -297,5 +296,5 @@ def load(
         return SentenceTransformer(modules=modules, device=device, **keywords)
     pooling = "mean" if pooling is None else one_of(pooling, "pooling", Pooling.POOLING_MODES)
     elmo = ElmoModule(model, **settings)
-    own = [elmo, Pooling(elmo.get_embedding_dimension(), pooling)]
-    return SentenceTransformer(modules=own, device=device)
+    pooled = Pooling(elmo.get_embedding_dimension(), pooling)
+    return SentenceTransformer(modules=[elmo, pooled], device=device)

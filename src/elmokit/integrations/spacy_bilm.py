@@ -14,7 +14,7 @@ import torch
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, MissingExtraError, ModelNotFoundError
 from elmokit.formats import bundled_models, bundled_path, native, read_model
-from elmokit.formats.checkpoint import MODEL_FILES, SOFTMAX, Checkpoint
+from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint
 from elmokit.inference.arrays import Array
 from elmokit.inference.layers import Layers
 
@@ -62,7 +62,9 @@ class FrozenBiLM(Shim):
             torch.set_num_threads(1)
             self._process = os.getpid()
         if self._elmo is None:
-            checkpoint = _without_softmax(self._read())
+            whole = self._read()
+            # its words are for a warning about text in other languages
+            checkpoint = replace(whole.without_softmax(), vocabulary=whole.vocabulary)
             found = checkpoint.checksum()
             if self._checksum not in (None, found):
                 raise FormatError(
@@ -131,7 +133,6 @@ class FrozenBiLM(Shim):
             self.elmo  # noqa: B018  # loading computes the checksum
         files = self._files if self.store else None
         if self.store and files is None and not self._is_bundled():
-            # words are for the softmax only, and for a warning about other languages
             checkpoint = replace(self.elmo.checkpoint(), vocabulary=None)
             with tempfile.TemporaryDirectory() as folder:
                 native.write(checkpoint, Path(folder, "bilm"))
@@ -196,10 +197,3 @@ def sentences(doc: Doc) -> list[list[int]]:
         found[-1].append(token.i)
         ended |= is_end
     return found
-
-
-def _without_softmax(checkpoint: Checkpoint) -> Checkpoint:
-    """The part of a model that gives vectors."""
-    tensors = {k: v for k, v in checkpoint.tensors.items() if not k.startswith(SOFTMAX)}
-    config = replace(checkpoint.config, vocabulary_size=0, softmax_cutoffs=())
-    return replace(checkpoint, config=config, tensors=tensors)

@@ -24,6 +24,8 @@ _TYPES = {
 }
 """Types of errors by status; all others are ``validation``."""
 
+_NO_JSON = "the body is not valid JSON"
+
 
 class RefusedError(HTTPException):
     """A request that is refused.
@@ -65,8 +67,9 @@ def add_refusals(app: FastAPI) -> None:
     """Let an app answer every error with one sentence."""
 
     async def refused(request: Request, error: Any) -> Response:
-        headers = dict(error.headers or {})
-        return refusal(request.url.path, error.status_code, str(error.detail), headers)
+        if error.status_code == 400:  # FastAPI could not read the body, for instance as UTF-8
+            return refusal(request.url.path, 422, _NO_JSON)
+        return refusal(request.url.path, error.status_code, str(error.detail), error.headers)
 
     async def invalid(request: Request, error: Any) -> Response:
         return refusal(request.url.path, 422, _in_words(error.errors()))
@@ -92,5 +95,5 @@ def _in_words(mistakes: list[dict[str, Any]]) -> str:
     place = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
     more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     kind = first.get("type")
-    said = "the body is not valid JSON" if kind == "json_invalid" else str(first["msg"])
+    said = _NO_JSON if kind == "json_invalid" else str(first["msg"])
     return f"{place}: {said}{more}" if place and kind != "json_invalid" else said + more

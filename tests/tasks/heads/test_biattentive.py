@@ -45,7 +45,7 @@ def test_widths_are_those_of_the_paper():
     with torch.device("meta"):
         relu = BiattentiveClassifier(1324, 300, 5, second_dim=1024)
         maxout = BiattentiveClassifier(1324, 300, 5, output="maxout")
-    assert relu.integrator.ahead[0].input_size == 1800
+    assert relu.integrator.layers[0][0].input_size == 1800
     shapes = [(m.in_features, m.out_features) for m in relu.output if isinstance(m, nn.Linear)]
     assert shapes == [(6496, 1200), (1200, 600), (600, 5)]
     layers = [m.linear for m in maxout.output if isinstance(m, Maxout)]

@@ -20,9 +20,9 @@ def test_padding_does_not_matter(kind, n_layers):
 def test_the_bilstm_is_that_of_pytorch():
     torch.manual_seed(0)
     encoder, lstm = BiLSTMEncoder(4, 3, 2), nn.LSTM(4, 3, 2, bidirectional=True, batch_first=True)
-    for layers, end in ((encoder.ahead, ""), (encoder.back, "_reverse")):
-        for k, layer in enumerate(layers):
-            for name, weight in layer.named_parameters():
+    for k, layer in enumerate(encoder.layers):
+        for one, end in zip(layer, ("", "_reverse"), strict=True):
+            for name, weight in one.named_parameters():
                 getattr(lstm, name.replace("_l0", f"_l{k}{end}")).data.copy_(weight)
     x = torch.randn(2, 5, 4)
     assert_close(encoder(x, mask_of([5, 5])).detach(), lstm(x)[0].detach())
@@ -76,9 +76,9 @@ def test_the_bilstm_learns_eight_sentences():
 def test_weights_come_from_the_seed():
     assert_seeded(lambda: BiLSTMEncoder(4, 3, 2))
     assert_seeded(lambda: CharCNN(10))
-    encoder = BiLSTMEncoder(4, 3)
-    assert encoder.ahead[0].bias_ih_l0.tolist() == [0] * 3 + [1] * 3 + [0] * 6
-    gate = encoder.back[0].weight_hh_l0[3:6]
+    ahead, back = BiLSTMEncoder(4, 3).layers[0]
+    assert ahead.bias_ih_l0.tolist() == [0] * 3 + [1] * 3 + [0] * 6
+    gate = back.weight_hh_l0[3:6]
     assert_close((gate @ gate.T).detach(), torch.eye(3))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -82,11 +82,11 @@ class _BidirectionalEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.output_dim = 2 * hidden_dim
-        # a module for each direction: cuDNN wants the weights of a call in one piece
-        widths = [input_dim] + [2 * hidden_dim] * (n_layers - 1)
-        self.ahead, self.back = (
-            nn.ModuleList(self.kind(width, hidden_dim, batch_first=True) for width in widths)
-            for _ in range(2)
+        # Each layer has a module for each direction, forward first: cuDNN wants the weights of a
+        # call in one piece.
+        self.layers = nn.ModuleList(
+            nn.ModuleList(self.kind(width, hidden_dim, batch_first=True) for _ in range(2))
+            for width in [input_dim] + [2 * hidden_dim] * (n_layers - 1)
         )
         self.dropout = LockedDropout(dropout)
         self.reset_parameters()
@@ -109,7 +109,8 @@ class _BidirectionalEncoder(nn.Module):
         if not mask.numel():
             return x.new_zeros(*mask.shape, self.output_dim)
         order = turned(mask)
-        for k, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
+        for k, layer in enumerate(self.layers):
+            ahead, back = cast(nn.ModuleList, layer)
             x = self.dropout(x) if k else x
             x = torch.cat([ahead(x)[0], taken(back(taken(x, order))[0], order)], -1)
         return x.masked_fill(~mask[..., None], 0)

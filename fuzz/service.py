@@ -1,7 +1,7 @@
 """The service against its own OpenAPI schema: thousands of requests, and no answer of 500 or above.
 
     make test-serve                               5,000 cases
-    python fuzz/serve.py [--cases 5000] [--model PATH]
+    python fuzz/service.py [--cases 5000] [--model PATH]
 
 Needs schemathesis, which is in no extra: it brings many packages. ``make test-serve`` installs it
 in an environment of its own. The service runs in a process of its own, on a free port, with the
