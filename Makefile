@@ -9,7 +9,7 @@
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
 # make test-integrations  spaCy, transformers, sentence-transformers and flair, in environments of their own
 # make test-serve  the service against its OpenAPI schema, 5,000 requests; about two minutes
-# make test-page  the service's page in a browser, which has to be installed; about four minutes
+# make test-page  the service's page in a browser, which has to be installed; about three minutes
 # make clean     remove everything these create
 #
 # Each sets up what it needs in a virtual environment on first use. Variables:
@@ -84,14 +84,14 @@ test-serve: $(VENV)-serve/.ready
 	$(VENV)-serve/bin/python fuzz/service.py
 
 # Debian's own browser, because playwright's downloads may be out of reach
-test-page: $(VENV)/.page
+test-page: $(VENV)-page/.ready
 	@for browser in "$$ELMOKIT_CHROMIUM" chromium chromium-browser google-chrome; do \
 	    if [ -n "$$browser" ] && command -v "$$browser" > /dev/null; then exit 0; fi; \
 	done; echo "no browser; on Debian: sudo apt-get install chromium fonts-noto-cjk" >&2; exit 1
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/page
+	OMP_NUM_THREADS=1 $(VENV)-page/bin/python -m pytest tests/page
 
 clean:
-	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair $(VENV)-serve build dist site demo *.egg-info src/*.egg-info \
+	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair $(VENV)-serve $(VENV)-page build dist site demo *.egg-info src/*.egg-info \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch first and by its pinned version: a later line must never bring another one
@@ -106,10 +106,6 @@ $(VENV)/.dev: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[dev]"
 	touch $@
 
-$(VENV)/.page: $(VENV)/.dev
-	$(PIP_INSTALL) axe-playwright-python httpx playwright
-	touch $@
-
 $(VENV)/.docs: $(VENV)/.base
 	$(PIP_INSTALL) -e ".[docs]"
 	touch $@
@@ -121,6 +117,7 @@ $(VENV)/.dist: $(VENV)/.base
 $(VENV)-spacy/.ready: TOOLS = -e ".[spacy]" jieba
 $(VENV)-transformers/.ready: TOOLS = -e ".[transformers,sentence-transformers]" accelerate datasets mteb
 $(VENV)-serve/.ready: TOOLS = -e ".[serve,parquet,index]" schemathesis
+$(VENV)-page/.ready: TOOLS = -e ".[serve]" axe-playwright-python httpx playwright
 $(VENV)-flair/.ready: TOOLS = -e ".[flair,gensim]"
 $(VENV)-flair/.ready: PIP_OPTIONS := $(subst constraints.txt,constraints-flair.txt,$(PIP_OPTIONS))
 
