@@ -2,12 +2,13 @@
 
 import hashlib
 import re
-from importlib import resources
 from pathlib import Path
 
 import pytest
 
-PAGE = Path(str(resources.files("elmokit.serve") / "page"))
+import elmokit
+
+PAGE = Path(elmokit.__file__).parent / "serve" / "page"
 OWN = sorted(
     p for p in PAGE.rglob("*") if p.suffix in {".js", ".css", ".html"} and "vendor" not in p.parts
 )

@@ -192,9 +192,9 @@ export function build(app) {
   return frame;
 }
 
-/** The place where the model is furthest from the text, until a person chooses one. */
+/** The word that surprises both directions, until a person chooses one. */
 function mostSurprising(tokens) {
-  const bits = tokens.map((token) => token.forward_bits + (token.backward_bits ?? 0));
+  const bits = tokens.map((token) => Math.min(token.forward_bits, token.backward_bits ?? Infinity));
   return bits.indexOf(Math.max(...bits));
 }
 
