@@ -9,6 +9,8 @@
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
 # make test-cluster  tests on a Ray cluster of two nodes on this machine
 # make test-integrations  spaCy, transformers, sentence-transformers and flair, in environments of their own
+# make test-serve  the service against its OpenAPI schema, 5,000 requests; about two minutes
+# make test-page  the service's page in a browser, which has to be installed; about three minutes
 # make clean     remove everything these create
 #
 # Each sets up what it needs in a virtual environment on first use. Variables:
@@ -24,7 +26,7 @@ BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt $(PIP_ARGS)
 PIP_INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 
-.PHONY: demo test lint format bench docs dist test-isa fuzz test-cluster test-integrations clean
+.PHONY: demo test lint format bench docs dist test-isa fuzz test-cluster test-integrations test-serve test-page clean
 
 demo: $(VENV)/.base
 	$(BIN)/elmokit demo --out demo
@@ -83,8 +85,19 @@ test-integrations: $(VENV)-spacy/.ready $(VENV)-transformers/.ready $(VENV)-flai
 	OMP_NUM_THREADS=1 $(VENV)-flair/bin/python -m pytest tests/integrations/test_flair*.py \
 	    tests/docs/test_code.py -k flair
 
+test-serve: $(VENV)-serve/.ready
+	$(VENV)-serve/bin/python fuzz/service.py
+
+# Debian's own browser, because playwright's downloads may be out of reach
+test-page: $(VENV)-page/.ready
+	@for browser in "$$ELMOKIT_CHROMIUM" chromium chromium-browser google-chrome; do \
+	    if [ -n "$$browser" ] && command -v "$$browser" > /dev/null; then exit 0; fi; \
+	done; echo "no browser; on Debian: sudo apt-get install chromium fonts-noto-cjk" >&2; exit 1
+	OMP_NUM_THREADS=1 $(VENV)-page/bin/python -m pytest tests/page
+
 clean:
-	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair $(VENV)-ray build dist site demo *.egg-info src/*.egg-info \
+	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair $(VENV)-ray $(VENV)-serve $(VENV)-page \
+	    build dist site demo *.egg-info src/*.egg-info \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch first and by its pinned version: a later line must never bring another one
@@ -110,6 +123,8 @@ $(VENV)/.dist: $(VENV)/.base
 $(VENV)-ray/.ready: TOOLS = -e ".[dev,cluster]"
 $(VENV)-spacy/.ready: TOOLS = -e ".[spacy]" jieba
 $(VENV)-transformers/.ready: TOOLS = -e ".[transformers,sentence-transformers]" accelerate datasets mteb
+$(VENV)-serve/.ready: TOOLS = -e ".[serve,parquet,index]" schemathesis
+$(VENV)-page/.ready: TOOLS = -e ".[serve]" axe-playwright-python httpx playwright
 $(VENV)-flair/.ready: TOOLS = -e ".[flair,gensim]"
 $(VENV)-flair/.ready: PIP_OPTIONS := $(subst constraints.txt,constraints-flair.txt,$(PIP_OPTIONS))
 

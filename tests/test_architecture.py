@@ -24,6 +24,7 @@ LAYERS = [
     {"tasks"},
     {"cluster"},
     {"integrations"},
+    {"serve"},
     {"cli"},
 ]
 """From the bottom up: a module imports from its own layer's package or from layers below."""

@@ -646,11 +646,34 @@ class Elmo(Displayed):
             state: As for :meth:`encode`.
         """
         lm, start = self._language_model(), self._start(state)
+        tokens, position = self._place(text, position)
+        return lm.substitutes(tokens, position, whole_number(k, "k", 1), start)
+
+    def expected(
+        self, text: Text, position: int, k: int = 10, *, state: State = "zero"
+    ) -> dict[str, list[tuple[str, float]]]:
+        """The k words that each direction alone expects at a position, with their probabilities.
+
+        Args:
+            text: One sentence. The word at the position itself has no influence.
+            position: The index of a token, from 0.
+            k: How many words to return.
+            state: As for :meth:`encode`.
+
+        Returns:
+            Words by direction, "forward" and "backward"; only "forward" for a forward-only model.
+        """
+        lm, start = self._language_model(), self._start(state)
+        tokens, position = self._place(text, position)
+        found = lm.expected(tokens, position, whole_number(k, "k", 1), start)
+        return dict(zip(("forward", "backward"), found, strict=False))
+
+    def _place(self, text: Text, position: int) -> tuple[list[str], int]:
+        """The tokens of a text, and a checked position in it."""
         (tokens,) = self._language.watch(iter([self.tokenize(text)]))
         if not tokens:
             raise InputError("text must have at least one token, and this one is empty")
-        position = whole_number(position, "position", 0, len(tokens) - 1)
-        return lm.substitutes(tokens, position, whole_number(k, "k", 1), start)
+        return tokens, whole_number(position, "position", 0, len(tokens) - 1)
 
     def warm_state(self, texts: str | Iterable[Text] | None = None) -> BiLMState:
         """The state after reading some sentences, for use as a fixed start of others.

@@ -28,6 +28,7 @@ def arguments(tmp_path):
         "train": ["ner", "--train", tagged, "--dev", tagged, "--out", tmp_path / "model"],
         "index": [text, "--out", tmp_path / "index"],
         "plan": ["1e9"],
+        "serve": [],
     }
 
 

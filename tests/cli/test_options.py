@@ -22,7 +22,7 @@ LEFT_OUT = {
 
 
 # their models are not of this kind, or they have none
-OTHERS = {"pretrain", "convert", "predict", "evaluate", "shards", "plan"}
+OTHERS = {"pretrain", "convert", "predict", "evaluate", "shards", "plan", "serve"}
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in OTHERS])

@@ -24,8 +24,8 @@ from helpers.tensor_bundles import write_checkpoint
 # a translation is run only if its code is not that of the English page
 PAIRS = [(page, translation(page)) for page in PAGES if translation(page)]
 SAME = [chinese for english, chinese in PAIRS if bare_code(english) == bare_code(chinese)]
-# needs a Hub; tests/integrations/test_huggingface_page.py runs it
-INTEGRATIONS = {"docs/huggingface.md", "docs/huggingface.zh.md"}
+# need a Hub or a server; test_huggingface_page.py and test_serve_page.py run them
+INTEGRATIONS = {f"docs/{name}{zh}.md" for name in ("huggingface", "serve") for zh in ("", ".zh")}
 WITH_CODE = [p for p in PAGES if bare_code(p) and p not in SAME and p not in INTEGRATIONS]
 TEXT = [
     "The actors rehearsed a new play for the theatre .",

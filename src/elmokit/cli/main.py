@@ -30,6 +30,7 @@ from elmokit.cli.predict import predict
 from elmokit.cli.pretrain import pretrain
 from elmokit.cli.probe import probe
 from elmokit.cli.scatter import scatter
+from elmokit.cli.serve import serve
 from elmokit.cli.shards import shards
 from elmokit.cli.similarity import similarity
 from elmokit.cli.streams import STOPPED, StoppedError, fail, open_streams, unforeseen
@@ -53,7 +54,7 @@ PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     ],
     "Tasks": [train, predict, evaluate],
     "Pretrain": [pretrain, perplexity],
-    "Models": [info, convert],
+    "Models": [info, convert, serve],
 }  # fmt: skip
 for panel, commands in PANELS.items():
     for command in commands:

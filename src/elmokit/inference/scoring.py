@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,12 +124,35 @@ class LanguageModel:
             return torch.log_softmax(total, 0)
 
         (scores,) = self.engine.run([tokens], log_probabilities, start=start)
-        best = scores.topk(min(k, len(scores) - 3))
-        words = (
-            (self.vocabulary.words[int(i)], math.exp(p))
-            for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
-        )
-        return Substitutes(words, tokens, position)
+        return Substitutes(self._best(scores, k), tokens, position)
+
+    def expected(
+        self, tokens: Sequence[str], position: int, k: int, start: StartState = None
+    ) -> list[Substitutes]:
+        """The k words that each direction expects most at one position: forward, then backward.
+
+        The forward direction has read the tokens before the position, the backward direction those
+        after it. Sentence marks and <UNK> are left out; the probabilities of the rest sum to 1.
+        """
+
+        @torch.inference_mode()
+        def log_probabilities(batch: BatchResult) -> list[Tensor]:
+            forward, backward = self._halves(batch.layers[-1][0])
+            found = [self.softmax(forward[position : position + 1])[0]]
+            if backward is not None:
+                found.append(self.softmax(backward[position + 2 : position + 3])[0])
+            for scores in found:
+                scores[self.vocabulary.ids(Vocabulary.marks)] = -torch.inf
+            return [torch.log_softmax(scores, 0) for scores in found]
+
+        (directions,) = self.engine.run([tokens], log_probabilities, start=start)
+        return [Substitutes(self._best(scores, k), tokens, position) for scores in directions]
+
+    def _best(self, scores: Tensor, k: int) -> Iterator[tuple[str, float]]:
+        """The k words with the highest log-probabilities (V,), and their probabilities."""
+        best = scores.topk(min(k, len(scores) - len(Vocabulary.marks)))
+        for p, i in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+            yield self.vocabulary.words[int(i)], math.exp(p)
 
     def _halves(self, top: Tensor) -> tuple[Tensor, Tensor | None]:
         """The forward half (…, P) of a layer (…, D), and the backward half or None."""

@@ -11,7 +11,7 @@ sentence they share one sense.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from elmokit.analysis.index.index_config import PROBE
 from elmokit.analysis.index.token_index import Index
@@ -105,7 +105,31 @@ def neighbours(
         raise InputError(f"k= must be at least 1, not {k}")
     tokens = elmo.tokenize(sentence)
     place = _place(tokens, elmo.tokenize(word), which)
-    position = place.start
+    found = neighbours_at(index, elmo, tokens, place.start, k, same_word=same_word, brute=brute)
+    return replace(found, notes=notes_on_longer(word, [place.longer]))
+
+
+def neighbours_at(
+    index: Index,
+    elmo: Elmo,
+    tokens: list[str],
+    position: int,
+    k: int = 10,
+    *,
+    same_word: bool = False,
+    brute: bool = False,
+) -> Neighbours:
+    """Find the neighbours of one token of a sentence; see :func:`neighbours`.
+
+    Args:
+        index: The index of the text.
+        elmo: The model the index was built with.
+        tokens: The sentence.
+        position: The token, from 0.
+        k: Number of occurrences, and of words.
+        same_word: As for :func:`neighbours`.
+        brute: As for :func:`neighbours`.
+    """
     config = index.config
     if config.dim != elmo.dim or config.layer >= elmo.n_layers:
         raise InputError(
@@ -122,8 +146,7 @@ def neighbours(
     own = unit(layers[0, position, : config.word_dim])
     words = index.words_like(own, k, exclude=tokens[position])
     nearest = [_neighbour(index, *one) for one in found]
-    notes = notes_on_longer(word, [place.longer])
-    return Neighbours(tokens, position, nearest, words, notes, config.layer, config.tokens)
+    return Neighbours(tokens, position, nearest, words, [], config.layer, config.tokens)
 
 
 def mark(tokens: Sequence[str], position: int, around: int = _SHOWN) -> str:
