@@ -21,7 +21,13 @@ LEFT_OUT = {
 }
 
 
-OTHERS = {"pretrain", "convert", "predict", "evaluate", "serve"}  # their models are not of this kind
+OTHERS = {
+    "pretrain",
+    "convert",
+    "predict",
+    "evaluate",
+    "serve",
+}  # their models are not of this kind
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in OTHERS])

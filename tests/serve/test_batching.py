@@ -156,3 +156,27 @@ def test_a_full_queue_refuses_and_empties_again():
         return await batcher.submit(model.kind, ["c"], [1])
 
     assert run(work, queue=4, texts=4)[0] == ["C"]
+
+
+def test_work_that_is_done_one_by_one_lets_others_in_between():
+    async def work(batcher, model):
+        done = []
+        slow = Kind("slow", lambda values: done.append(values) or values, most=1)
+        waiting = [batcher.submit(slow, ["a", "b"], [1, 1]), batcher.submit(slow, ["c"], [1])]
+        model.go.set()
+        await asyncio.gather(*waiting)
+        return done
+
+    assert sorted(run(work)[0]) == [["a"], ["b"], ["c"]]
+
+
+def test_a_wrong_number_of_results_is_an_error_and_not_the_end():
+    async def work(batcher, model):
+        broken = Kind("broken", lambda values: [])
+        waiting = batcher.submit(broken, ["a"], [1])
+        model.go.set()
+        with pytest.raises(RuntimeError, match="0 results for 1 text"):
+            await waiting
+        return await batcher.submit(model.kind, ["b"], [1])
+
+    assert run(work)[0] == ["B"]

@@ -166,3 +166,34 @@ def test_sigterm_finishes_what_is_queued(tmp_path, tiny_folder):
         answers = [one.result() for one in (first, *others)]
         assert [answer.status_code for answer in answers] == [200] * 21
         assert running.process.wait(30) == 0
+
+
+def test_time_limits(tmp_path, tiny_folder):
+    with service(tmp_path, "--model", tiny_folder, "--timeout", 0.5, code=slow(2)) as running:
+        answer = post(running, inputs="slow")
+        refused(answer, 503, "overloaded", "no result within 0.5 seconds")
+        assert "retry-after" in answer.headers
+
+        def late():
+            yield b'{"inputs": '
+            time.sleep(1)
+            yield b'"a"}'
+
+        refused(httpx.post(f"{running.url}/embed", content=late()), 408, "payload", "in time")
+        time.sleep(1.5)
+        assert post(running, inputs="fast").status_code == 200
+
+
+def test_long_texts_do_not_hold_up_short_ones(tmp_path, tiny_folder):
+    """A long text keeps its own thread busy; short ones are answered meanwhile."""
+    with (
+        service(tmp_path, "--model", tiny_folder, code=slow(3)) as running,
+        ThreadPoolExecutor(1) as pool,
+        httpx.Client(base_url=running.url, timeout=30) as client,
+    ):
+        long = pool.submit(client.post, "/embed", json={"inputs": "slow " * 300})
+        time.sleep(0.3)
+        for _ in range(5):
+            assert client.post("/embed", json={"inputs": "short"}).status_code == 200
+        assert not long.done()
+        assert long.result().status_code == 200

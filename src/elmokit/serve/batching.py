@@ -36,6 +36,8 @@ class Kind:
     """Texts with the same key can share a batch."""
     run: Callable[[list[Any]], Sequence[Any]] = field(compare=False)
     """From the values of a batch to their results, in order."""
+    most: int = field(default=1 << 30, compare=False)
+    """Most texts of a batch. Work that is done text by text has no use for more than one."""
 
 
 class _Ticket:
@@ -205,7 +207,10 @@ class Batcher:
         kind = min(self._queues, key=lambda kind: self._queues[kind][0])
         batch: list[_Item] = []
         queue, n_tokens = self._queues[kind], 0
-        while queue and (not batch or n_tokens + queue[0].tokens <= self._limits.batch_tokens):
+        most = self._limits.batch_tokens
+        while queue and len(batch) < kind.most:
+            if batch and n_tokens + queue[0].tokens > most:
+                break
             batch.append(heapq.heappop(queue))
             n_tokens += batch[-1].tokens
         self._count(-len(batch), -n_tokens)
@@ -216,7 +221,10 @@ class Batcher:
 def _run(kind: Kind, values: list[Any]) -> list[Any]:
     """Run a batch; a text that fails does so alone, and its result is the error."""
     try:
-        return list(kind.run(values))
+        results = list(kind.run(values))
+        if len(results) != len(values):
+            raise RuntimeError(f"{len(results)} results for {len(values)} texts")
+        return results
     except Exception as error:
         if len(values) == 1:
             return [error]

@@ -25,6 +25,7 @@ from elmokit.tasks.task import Task
 
 _LONG = 256
 """Tokens. Longer texts have a thread of their own, because a text cannot be interrupted."""
+_MOST, _MOST_SCORED = 1 << 30, 32  # texts of a batch; a softmax takes longer than the biLM
 _AT_ONCE = 20_000  # characters; splitting more would hold up the event loop
 
 Found = asyncio.Future[list[Any]]
@@ -53,26 +54,32 @@ class Model:
         for lane in self.lanes.values():
             await lane.close()
 
-    def kind(self, key: Any, run: Callable[[list[Any]], Sequence[Any]]) -> Kind:
-        """Return the kind of work with a key, made once."""
+    def kind(self, key: Any, run: Callable[[list[Any]], Sequence[Any]], most: int) -> Kind:
+        """Return the kind of work with a key, made once.
+
+        Args:
+            key: Work with the same key can share a batch.
+            run: From the values of a batch to their results.
+            most: Most texts of a batch.
+        """
         if key not in self.kinds:
-            self.kinds[key] = Kind(key, run)
+            self.kinds[key] = Kind(key, run, most)
         return self.kinds[key]
 
     def vectors(self, layers: str | int) -> Kind:
         """Vectors of all tokens: (T, D), or (L + 1, T, D) for all layers."""
         run: Any = partial(self.elmo.encode, layers=layers, progress=False)
-        return self.kind(("vectors", layers), run)
+        return self.kind(("vectors", layers), run, _MOST)
 
     def pooled(self, layers: str | int, pooling: str) -> Kind:
         """One vector (D,) for each text."""
         encode: Any = self.elmo.encode_sentences
         run = partial(encode, layers=layers, pooling=pooling, progress=False)
-        return self.kind(("pooled", layers, pooling), run)
+        return self.kind(("pooled", layers, pooling), run, _MOST)
 
     def scores(self) -> Kind:
         """Probabilities of all tokens."""
-        return self.kind("scores", self.elmo.score)
+        return self.kind("scores", self.elmo.score, _MOST_SCORED)
 
     async def tokenize(self, text: Text) -> list[str]:
         """Split a text into tokens; a long one in a thread."""

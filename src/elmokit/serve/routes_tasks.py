@@ -38,7 +38,7 @@ async def predict(task: str, body: PredictBody, request: Request) -> Response:
     tokens = [len(some) for some in await read_texts(request, model, texts)]
     note(request.scope, task=task)
     asked = [i for i, one in enumerate(inputs) if one.example is not None]
-    kind = model.kind(("predict", task), found.predict)
+    kind = model.kind(("predict", task), found.predict, found.predicted_at_once)
     values = [inputs[i].example for i in asked]
     results = (
         await ask_sized(request, model, kind, values, [tokens[i] for i in asked]) if asked else []

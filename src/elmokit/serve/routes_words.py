@@ -74,7 +74,7 @@ async def substitutes(body: RankedBody, request: Request) -> Response:
     _check_softmax(model)
     tokens = await _one_text(request, model, body.text)
     token = at_position(tokens, body.position)
-    kind = model.kind("substitutes", partial(_expected, model.elmo))
+    kind = model.kind("substitutes", partial(_expected, model.elmo), most=1)
     (found,) = await ask_sized(
         request, model, kind, [(tokens, body.position, body.k)], [len(tokens)]
     )
@@ -114,7 +114,7 @@ async def neighbours(body: RankedBody, request: Request) -> Response:
     def run(asked: list[tuple[list[str], int, int]]) -> list[Any]:
         return [neighbours_at(index, model.elmo, *one) for one in asked]
 
-    kind = model.kind("neighbours", run)
+    kind = model.kind("neighbours", run, most=1)
     (found,) = await ask_sized(
         request, model, kind, [(tokens, body.position, body.k)], [len(tokens)]
     )
@@ -143,7 +143,7 @@ async def senses(body: PlaceBody, request: Request) -> Response:
         raise RefusedError(404, f"the senses belong to the model {model.name}")
     tokens = await _one_text(request, model, body.text)
     token = at_position(tokens, body.position)
-    kind = model.kind("senses", partial(_senses, model.elmo, vectors, wordnet))
+    kind = model.kind("senses", partial(_senses, model.elmo, vectors, wordnet), most=1)
     (found,) = await ask_sized(request, model, kind, [(tokens, body.position)], [len(tokens)])
     return JsonResponse({"token": token, "senses": found})
 
