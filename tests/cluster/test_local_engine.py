@@ -68,7 +68,7 @@ def start(command, environment):
 
 
 def wait_for(n, out):
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while finished(out) < n:
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -77,7 +77,7 @@ def wait_for(n, out):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_run_continues(command, tmp_path, tiny, one_thread, how):
     out = tmp_path / "out"
-    faults = with_faults(tmp_path / "faults", slow="0.3")
+    faults = with_faults(tmp_path / "faults", slow="1")
     process = start(command, faults)
     try:
         wait_for(2, out)
@@ -112,7 +112,7 @@ def test_a_full_disk_ends_the_run(command, tmp_path, tiny, one_thread):
 def test_two_drivers_do_not_write_the_same_folder(command, tmp_path):
     process = start(command, with_faults(tmp_path / "faults", slow="100"))
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while not (tmp_path / "out" / "plan.json").exists():
             assert time.monotonic() < until
             time.sleep(0.05)

@@ -73,7 +73,7 @@ def hosts(out):
 
 def test_vectors_are_those_of_one_process(cluster, command, tmp_path, tiny, one_thread, faults):
     lines = write_corpus(tmp_path / "text.txt", 400)
-    (faults / "slow").write_text("0.5")  # leaves the second worker time to start
+    (faults / "slow").write_text("1")  # leaves the second worker time to start
     printed = run(cluster, [*command, "--shard-rows", 20])
     assert "2 workers with" in printed
     assert len(hosts(tmp_path / "out")) == 2
@@ -115,11 +115,11 @@ def test_kills_of_workers_of_a_node_and_of_the_driver(
 
 
 def test_a_full_disk_on_one_node(cluster, command, tmp_path, tiny, one_thread, faults):
-    lines = write_corpus(tmp_path / "text.txt", 200)
+    lines = write_corpus(tmp_path / "text.txt", 400)
     cluster.kill_node(1)
     cluster.start_second(ELMOKIT_TEST_FULL="1")
     (faults / "full").touch()
-    (faults / "slow").write_text("0.3")
+    (faults / "slow").write_text("1")  # leaves the second worker time to start
     printed = run(cluster, [*command, "--shard-rows", 20, "--workers", 2])
     assert "1 attempts repeated, 0 shards set aside" in printed
     assert len(hosts(tmp_path / "out")) == 1
