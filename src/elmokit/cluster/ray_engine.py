@@ -68,6 +68,7 @@ class RayPool:
         self._ray: Any = ray
         _connect(address)
         self._actors: dict[int, Any] = {}
+        self._retired: list[Any] = []
         self._waiting: dict[Any, int] = {}  # what an actor will answer, and its worker
         try:
             found = ray.cluster_resources()
@@ -122,13 +123,21 @@ class RayPool:
                 self._ray.kill(actor)
 
     def retire(self, worker: int) -> None:
-        """Stop a worker for good."""
-        self._forget(worker)
+        """Give a worker no more work.
+
+        Its actor stays until the end: it holds its place on a machine whose disk is full, so that
+        Ray does not start another worker there.
+        """
+        self._retired.append(self._actors.pop(worker, None))
+        self._waiting = {ref: one for ref, one in self._waiting.items() if one != worker}
 
     def close(self) -> None:
         """Stop all workers, whatever they do, and leave the cluster."""
         for worker in list(self._actors):
             self._forget(worker)
+        for actor in self._retired:
+            with contextlib.suppress(Exception):
+                self._ray.kill(actor)
         self._ray.shutdown()
 
 

@@ -50,7 +50,7 @@ class Pool(Protocol):
         """What has happened since the last call; waits if it is nothing."""
 
     def retire(self, worker: int) -> None:
-        """Stop a worker for good."""
+        """Give a worker no more work."""
 
     def close(self) -> None:
         """Stop all workers, whatever they do."""
