@@ -62,14 +62,15 @@ def test_sizes(small):
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        ("/embed", {"inputs": 3}, "inputs"),
+        ("/embed", {"inputs": 3}, "inputs must be a text, a list of texts, or a list of lists of"),
+        ("/embed", {"inputs": ["a", 3]}, "inputs must be a text, a list of texts, or a list of"),
         ("/embed", {"inputs": []}, "inputs"),
         ("/embed", {}, "inputs"),
         ("/embed", {"inputs": "a", "colour": 1}, "colour"),
         ("/embed", {"inputs": "a", "layers": "best"}, "layers"),
         ("/embed", {"inputs": "a", "layers": 9}, "layers"),
         ("/embed", {"inputs": "a", "pooling": "min"}, "pooling"),
-        ("/embed", {"inputs": "\ud800"}, "inputs"),
+        ("/embed", {"inputs": "\ud800"}, "half of a surrogate pair"),
         ("/surprisal", {"inputs": "a"}, "no softmax"),
         ("/similarity/tokens", {"first": "a", "second": " "}, "no tokens"),
         ("/scatter", {"sentences": [{"text": "a"}], "word": " "}, "no tokens"),

@@ -157,8 +157,7 @@ class Loaded:
 
 HOW_TASKS = "none is loaded; start the service with elmokit serve and the option task"
 HOW_SENSES = (
-    "no senses are loaded; write a file with elmokit wsd train, and start the service with the "
-    "options senses and wordnet"
+    "write a file with elmokit wsd train, and start the service with the options senses and wordnet"
 )
 
 

@@ -24,6 +24,10 @@ _TYPES = {
 }
 """Types of errors by status; all others are ``validation``."""
 
+_EXPECTED = {
+    "inputs": "a text, a list of texts, or a list of lists of tokens",
+    "input": "a text or a list of texts; token ids are not supported",
+}
 _NO_JSON = "the body is not valid JSON"
 
 
@@ -92,8 +96,16 @@ def add_refusals(app: FastAPI) -> None:
 def _in_words(mistakes: list[dict[str, Any]]) -> str:
     """Say where a body is wrong, without repeating the text in it."""
     first = mistakes[0] if mistakes else {"loc": ("body",), "msg": "is invalid"}
-    place = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
-    more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
+    parts = [str(part) for part in first["loc"] if part != "body"]
+    # a field that may have several types has a mistake for each of them
+    types_only = {mistake["type"].endswith("_type") for mistake in mistakes} == {True}
+    if parts and parts[0] in _EXPECTED and types_only:
+        return f"{parts[0]} must be {_EXPECTED[parts[0]]}"
+    if not types_only:
+        first = next((m for m in mistakes if not m["type"].endswith("_type")), first)
+        parts = [part for part in map(str, first["loc"]) if part != "body" and "[" not in part]
+    place = ".".join(parts)[:100]
+    more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 and types_only else ""
     kind = first.get("type")
     said = _NO_JSON if kind == "json_invalid" else str(first["msg"])
     return f"{place}: {said}{more}" if place and kind != "json_invalid" else said + more
