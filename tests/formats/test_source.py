@@ -76,7 +76,7 @@ def test_missing_files(tmp_path, tiny_folder):
         Elmo.load(tmp_path / "nowhere")
     with pytest.raises(ModelNotFoundError, match=r"there is no weights file .*nothing\.hdf5"):
         Elmo.load(options=tiny_folder / "options.json", weights=tmp_path / "nothing.hdf5")
-    with pytest.raises(ModelNotFoundError, match="does not download"):
+    with pytest.raises(ModelNotFoundError, match="is a web address .*; download the file"):
         Elmo.load(options="https://example.org/options.json", weights="x")
     with pytest.raises(InputError, match="both options= and weights="):
         Elmo.load(options=tiny_folder / "options.json")
