@@ -40,7 +40,7 @@ HERE = Path(__file__).parent
 def main() -> None:
     """Run the commands, print the tables, and store them with --write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sentences", type=int, default=6000)
+    parser.add_argument("--sentences", type=int, default=12_000)
     parser.add_argument("--shards", type=int, default=200, help="for the overhead of a shard")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="store the tables")
@@ -61,13 +61,14 @@ def tables(folder: Path, n_sentences: int, n_shards: int, rounds: int) -> list[s
     n_tokens = sum(map(len, sentences))
     Elmo.random("small", device="cpu").save(model)
     common = [str(text), "--model", str(model), "--tokenized", "--device", "cpu"]
-    rows = max(1, n_sentences // 24)
+    rows = max(1, n_sentences // 4)  # a shard starts with an empty cache of words: small ones cost
     commands = {"elmokit embed, one process": [*common[:1], str(folder / "a.parquet"), *common[1:],
                                                "--dtype", "float16"]}  # fmt: skip
     for n in range(1, n_cores() + 1):
         name = f"engine local, {n} worker{'s' * (n > 1)}"
         commands[name] = [*common[:1], str(folder / "out"), *common[1:], "--engine", "local",
                           "--workers", str(n), "--shard-rows", str(rows)]  # fmt: skip
+    before = os.getloadavg()[0]
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(rounds):  # in turn: the load of the machine changes
         for name, command in commands.items():
@@ -81,7 +82,7 @@ def tables(folder: Path, n_sentences: int, n_shards: int, rounds: int) -> list[s
         "",
         f"{n_sentences:,} sentences ({n_tokens:,} tokens) with small, all layers, float16, to "
         f"Parquet, one thread per process, median of {rounds} rounds. Times include the start of "
-        "Python and the model. Other programs were running: compare CPU-seconds.",
+        f"Python and the model. Shards of {rows:,} rows. Load average before: {before:.1f}.",
         "",
         "| | seconds | CPU-seconds | tokens per second | × one process | CPU-seconds × |",
         "|---|---|---|---|---|---|",

@@ -55,7 +55,7 @@ PRICES = {CPU: 0.04, GPU: 4.0}
 BYTES = {"float32": 4.0, "float16": 2.0}
 PQ_BYTES = 64
 """Bytes of a vector after product quantisation with 64 parts of 256 centroids."""
-WRITE_RATE = Rate(135e6, "benchmarks/results/cluster.md")
+WRITE_RATE = Rate(167e6, "benchmarks/results/cluster.md")
 """Bytes of vectors that one process writes to Parquet per CPU-second."""
 WRITERS = 8
 """Processes per GPU, each with a share of it, that write what it computes."""
