@@ -177,3 +177,19 @@ def test_ray_is_an_extra(embed, lines, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtraError, match="needs the package ray.*elmokit\\[cluster\\]"):
         embed("text.txt", engine="ray")
+
+
+@pytest.mark.parametrize("plan", [None, "{}"])
+def test_a_folder_with_data_of_others_is_left_alone(tmp_path, plan):
+    from elmokit.cluster.manifest import other_files, remove_surplus
+    from elmokit.cluster.shard_store import Store
+
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "corpus.txt").write_text("mine\n")
+    (tmp_path / "README.md").write_text("mine\n")
+    if plan:
+        (tmp_path / "plan.json").write_text(plan)
+    store = Store(str(tmp_path))
+    assert {"README.md", "data/corpus.txt"} <= set(other_files(store))
+    remove_surplus(store, [])
+    assert (tmp_path / "data" / "corpus.txt").read_text() == "mine\n"

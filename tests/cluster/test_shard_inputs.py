@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import lzma
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -135,3 +136,24 @@ def test_text_that_is_not_utf8_names_its_place(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"good\nb\xe4d\n")
     with pytest.raises(InputError, match="the line at byte 5 of .*a.txt is not UTF-8"):
         texts(find_inputs([tmp_path / "a.txt"], 10, "text"))
+
+
+def test_the_files_of_object_stores():
+    """They are of fsspec's own class, whose readline takes no limit."""
+    from fsspec.implementations.memory import MemoryFileSystem
+    from fsspec.spec import AbstractBufferedFile
+
+    from elmokit.cluster.shard_rows import _lines
+
+    content = b"first\nsecond line\nthird"
+
+    class ObjectFile(AbstractBufferedFile):
+        def _fetch_range(self, start, end):
+            return content[start:end]
+
+    def lines(start, end):
+        file = ObjectFile(MemoryFileSystem(), "/a", "rb", size=len(content))
+        part = SimpleNamespace(path="/a", start=start, end=end)
+        return [line for _, line in _lines(file, part)]
+
+    assert lines(0, 8) + lines(8, len(content)) == content.splitlines(keepends=True)

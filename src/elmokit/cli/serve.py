@@ -100,7 +100,8 @@ def serve(
     from elmokit.serve.service_settings import Limits, ServeSettings
 
     keys = () if api_key_file is None else read_keys(api_key_file)
-    if given := os.environ.get(KEY_VARIABLE):
+    given = os.environ.get(KEY_VARIABLE)
+    if given is not None:  # an empty one is a mistake, not a service without keys
         keys = (*keys, *check_keys([given]))
     local = host in LOCAL
     hosts = tuple(allow_host or ()) or (LOCAL if local else ())

@@ -33,6 +33,7 @@ VERSION = 1
 PLAN, MANIFEST, README = "plan.json", "manifest.json", "README.md"
 DATA, RECORDS = "data", "shards"
 
+_PART = re.compile(rf"{DATA}/part-\d{{6,}}-[0-9a-f]+\.parquet")
 _OWN = (PLAN, MANIFEST, README, DATA, RECORDS, TEMPORARY, "lock")
 _AGAIN = "or pass restart=True to start over"
 _RECORD = re.compile(r"(\d{6,})\.json$")
@@ -229,7 +230,7 @@ def remove_surplus(store: Store, records: Iterable[Record]) -> None:
     """Delete data that no record names, once every shard has a record or was set aside."""
     kept = {record.file for record in records}
     for name in store.sizes(DATA):
-        if name not in kept:
+        if name not in kept and _PART.fullmatch(name):
             store.remove(name)
     store.remove(TEMPORARY)
 
@@ -242,8 +243,23 @@ def remove_all(store: Store) -> None:
 
 
 def other_files(store: Store) -> list[str]:
-    """Files in the folder that no run has written."""
-    return sorted(name for name in store.sizes() if name not in _OWN)
+    """Files in the folder that no run has written: they must never be deleted."""
+    found = [name for name in store.sizes() if name not in _OWN]
+    data, records = list(store.sizes(DATA)), list(store.sizes(RECORDS))
+    found += [name for name in data if not _PART.fullmatch(name)]
+    found += [name for name in records if not name.endswith(".json")]
+    if not _is_plan(store.read(PLAN)):  # then nothing here is a run's
+        found += [name for name in store.sizes() if name in _OWN and name != "lock"]
+        found += data + records
+    return sorted(set(found))
+
+
+def _is_plan(content: bytes | None) -> bool:
+    try:
+        values = json.loads(content or b"null")
+    except ValueError:
+        return False
+    return isinstance(values, dict) and {"version", "settings", "model"} <= set(values)
 
 
 def write_manifest(store: Store, plan: Plan, records: dict[int, Record]) -> None:

@@ -63,7 +63,10 @@ def read_rows(part: Range, text_column: str, digest: Digest) -> Iterator[tuple[i
 
 def _lines(raw: Any, part: Range) -> Iterator[tuple[int, bytes]]:
     """The lines that begin in a range of bytes."""
-    file = io.BufferedReader(raw, _BUFFER_BYTES) if isinstance(raw, io.RawIOBase) else raw
+    from fsspec.spec import AbstractBufferedFile  # of object stores: cannot limit a line's length
+
+    unlimited = isinstance(raw, io.RawIOBase | AbstractBufferedFile)
+    file = io.BufferedReader(raw, _BUFFER_BYTES) if unlimited else raw
     position = part.start
     if position:  # the line that the cut falls into belongs to the range before
         file.seek(position - 1)

@@ -128,6 +128,10 @@ class Batcher:
             A future with the results in order. If it is cancelled, the texts leave the queue.
         """
         self.check_room(len(values))
+        if not values:
+            empty: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+            empty.set_result([])
+            return empty
         future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         ticket = _Ticket(len(values), future)
         queue, order = self._queues.setdefault(kind, []), time.monotonic()
@@ -137,10 +141,7 @@ class Batcher:
             heapq.heappush(queue, _Item(order, self._number, ticket, place, value, n))
         self._count(len(values), sum(tokens))
         self._arrived.set()
-        if not values:
-            future.set_result([])
-        else:
-            future.add_done_callback(self._forget_if_abandoned)
+        future.add_done_callback(self._forget_if_abandoned)
         return future
 
     def _forget_if_abandoned(self, future: asyncio.Future[list[Any]]) -> None:
@@ -227,5 +228,6 @@ def _run(kind: Kind, values: list[Any]) -> list[Any]:
         return results
     except Exception as error:
         if len(values) == 1:
-            return [error]
+            # a future takes any exception but this one
+            return [RuntimeError("stopped") if isinstance(error, StopIteration) else error]
     return [_run(kind, [value])[0] for value in values]

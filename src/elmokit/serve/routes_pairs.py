@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ router = APIRouter(responses=ASKING)
 
 Floats = npt.NDArray[np.float32]
 
-_MOST_PAIRS, _MOST_POINTS = 60_000, 2000
+_MOST_PAIRS, _MOST_POINTS, _MOST_CLUSTERS = 60_000, 2000, 20
 
 
 @router.post("/similarity")
@@ -76,10 +77,15 @@ async def scatter(body: ScatterBody, request: Request) -> Response:
     layers = with_mix(model.elmo, vectors)
     labels = [body.sentences[i].label for i, _ in found]
     named = {label for label in labels if label}
-    groups = cluster(layers["mix"], body.clusters or max(2, len(named)))
-    points = {name: project(some)[0] for name, some in layers.items()}
-    senses = [label or "" for label in labels] if len(named) > 1 else list(map(str, groups))
-    scores = {name: silhouette(some, senses) for name, some in layers.items()}
+    n_clusters = body.clusters or min(_MOST_CLUSTERS, max(2, len(named)))
+
+    def computed() -> tuple[Any, dict[str, Any], dict[str, float]]:
+        groups = cluster(layers["mix"], n_clusters)
+        points = {name: project(some)[0] for name, some in layers.items()}
+        senses = [label or "" for label in labels] if len(named) > 1 else list(map(str, groups))
+        return groups, points, {name: silhouette(some, senses) for name, some in layers.items()}
+
+    groups, points, scores = await asyncio.to_thread(computed)  # may take seconds
     return JsonResponse(
         {
             "points": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,9 +34,10 @@ async def predict(task: str, body: PredictBody, request: Request) -> Response:
     """Return what a task model says about each input, as ``elmokit predict`` writes it."""
     found, model = loaded_of(request).task(task)
     given = body.inputs if isinstance(body.inputs, list) else [body.inputs]
-    inputs = [_read(found, one) for one in given]
-    texts = [" ".join(_texts(one)) for one in given]
+    # limits first; a list of tokens has as many tokens as the model will read
+    texts: Any = [one if isinstance(one, list) else " ".join(_texts(one)) for one in given]
     tokens = [len(some) for some in await read_texts(request, model, texts)]
+    inputs = await asyncio.to_thread(lambda: [_read(found, one) for one in given])
     note(request.scope, task=task)
     asked = [i for i, one in enumerate(inputs) if one.example is not None]
     kind = model.kind(("predict", task), found.predict, found.predicted_at_once)
