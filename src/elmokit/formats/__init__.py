@@ -44,9 +44,13 @@ def model_name(source: str) -> str:
     """Return what loads a model again: the name of a bundled one, or an absolute path."""
     if not source:
         return ""
+    return bundled_name(source) or str(Path(source).absolute())
+
+
+def bundled_name(source: str | Path) -> str | None:
+    """Return the name of a bundled model by the folder it was loaded from; None for any other."""
     path = Path(source).absolute()
-    bundled = path.parent == _BUNDLED and path.name in bundled_models()
-    return path.name if bundled else str(path)
+    return path.name if path.parent == _BUNDLED and path.name in bundled_models() else None
 
 
 def find_model(model: str | Path) -> Path:

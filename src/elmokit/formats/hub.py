@@ -26,10 +26,10 @@ from elmokit.errors import (
     shortened,
     shown,
 )
-from elmokit.formats import READERS, bundled_models, bundled_path, native
+from elmokit.formats import READERS, bundled_name, native
 from elmokit.formats.checkpoint import MODEL_FILES, SUMS, Checkpoint
 from elmokit.formats.model_card import model_card
-from elmokit.formats.places import expanded
+from elmokit.formats.places import expanded, sources
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SUM = re.compile(r"([0-9a-f]{64}) [ *]([\w.-]+)")
@@ -103,7 +103,8 @@ def download(
             here = {name: large[name] for name in large if (folder / name).is_file()}
             _verify(folder, repository, here)
     archives = [path for path in folder.iterdir() if path.name.endswith((".zip", ".tar.gz"))]
-    return archives[0] if len(archives) == 1 else folder
+    in_folder = any(reader.matches(place) for place in sources(folder) for reader in READERS)
+    return archives[0] if len(archives) == 1 and not in_folder else folder
 
 
 def upload(
@@ -188,7 +189,7 @@ def _card(
     else:
         text = f"---\nlibrary_name: elmokit\n---\n\n{new}"
     card = hub.ModelCard(text)
-    is_bundled = Path(checkpoint.source) in map(bundled_path, bundled_models())
+    is_bundled = bundled_name(checkpoint.source) is not None
     card.data.library_name = "elmokit"
     card.data.tags = [*(t for t in card.data.tags or [] if t != "elmo"), "elmo"]
     if not kept:

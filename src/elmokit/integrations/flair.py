@@ -26,7 +26,14 @@ from elmokit.errors import (
     ModelNotFoundError,
     shown,
 )
-from elmokit.formats import bundled_models, bundled_path, find_model, read_files, read_model
+from elmokit.formats import (
+    bundled_models,
+    bundled_name,
+    bundled_path,
+    find_model,
+    read_files,
+    read_model,
+)
 from elmokit.formats.checkpoint import Checkpoint
 from elmokit.nn.scalar_mix import ScalarMix
 
@@ -126,7 +133,7 @@ class ELMoEmbeddings(TokenEmbeddings):
         else:
             path = _find("en" if model is None else model)
             self.elmo = _vectors_only(read_model(path))
-            bundled = next((n for n in bundled_models() if bundled_path(n) == path), None)
+            bundled = bundled_name(path)
             files = () if bundled else (str(path),)
             self._saved = SavedModel(bundled or path.name, files, self.elmo.checkpoint().checksum())
         if self.embedding_mode == "mix":

@@ -11,7 +11,7 @@ from typing import Any
 from elmokit._version import __version__
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, shown
-from elmokit.formats import bundled_models, bundled_path, native, read_model
+from elmokit.formats import bundled_models, bundled_name, bundled_path, native, read_model
 from elmokit.formats.checkpoint import Checkpoint
 
 FOLDER = "bilm"
@@ -30,10 +30,10 @@ def write_bilm(checkpoint: Checkpoint, folder: Path) -> dict[str, str]:
     """
     checksum = checkpoint.checksum()
     about = {"sha256": checksum, "elmokit_version": __version__}
-    for name in bundled_models():
-        # tuned weights differ from the files they came from
-        if checkpoint.source == str(bundled_path(name)) and checksum == _bundled_checksum(name):
-            return {"name": name, **about}
+    name = bundled_name(checkpoint.source)
+    # tuned weights differ from the files they came from
+    if name is not None and checksum == _bundled_checksum(name):
+        return {"name": name, **about}
     # words without a softmax are not worth their space
     native.write(replace(checkpoint, vocabulary=None), folder / FOLDER, overwrite=True)
     return {"folder": FOLDER, **about}

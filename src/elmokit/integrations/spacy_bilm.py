@@ -13,7 +13,7 @@ import torch
 
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, MissingExtraError, ModelNotFoundError
-from elmokit.formats import bundled_models, bundled_path, native, read_model
+from elmokit.formats import bundled_name, native, read_model
 from elmokit.formats.checkpoint import MODEL_FILES, Checkpoint
 from elmokit.inference.arrays import Array
 from elmokit.inference.layers import Layers
@@ -140,7 +140,7 @@ class FrozenBiLM(Shim):
         return packed
 
     def _is_bundled(self) -> bool:
-        return self.elmo.source in [str(bundled_path(name)) for name in bundled_models()]
+        return bundled_name(self.elmo.source) is not None
 
     def from_bytes(self, data: bytes) -> FrozenBiLM:
         """Take over a saved checksum. The biLM is loaded later, by the first use."""

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from elmokit._version import __version__
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, ModelNotFoundError, shown
-from elmokit.formats import bundled_models, bundled_path, native, read_model
+from elmokit.formats import bundled_name, bundled_path, native, read_model
 from elmokit.io.atomic import new_folder
 from elmokit.tasks.card import card
 
@@ -203,11 +203,9 @@ def _bilm(elmo: Elmo, name: str | None) -> dict[str, str]:
 
 def _bundled_name(elmo: Elmo, checksum: str) -> str | None:
     """Return the name of the bundled model that a biLM is, if it is one."""
-    for name in bundled_models():
-        if elmo.source == str(bundled_path(name)):
-            # tuned weights differ from the files they came from
-            return name if checksum == _bundled_checksum(name) else None
-    return None
+    name = bundled_name(elmo.source)
+    # tuned weights differ from the files they came from
+    return name if name is not None and checksum == _bundled_checksum(name) else None
 
 
 @cache  # a training saves its model after every epoch that is the best so far
