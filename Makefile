@@ -7,7 +7,7 @@
 # make dist      build and check wheel and sdist; install the wheel elsewhere and run the tour from it
 # make test-isa  numerical tests on other code paths of the processor
 # make fuzz      damaged models, odd texts, wrong commands and killed jobs; about four minutes
-# make test-cluster  tests on a Ray cluster of two nodes on this machine
+# make test-cluster  tests on a Ray cluster of two nodes and with a server of S3, all on this machine
 # make test-integrations  spaCy, transformers, sentence-transformers and flair, in environments of their own
 # make test-serve  the service against its OpenAPI schema, 5,000 requests; about two minutes
 # make test-page  the service's page in a browser, which has to be installed; about three minutes
@@ -62,9 +62,10 @@ dist: $(VENV)/.dist
 test-isa: $(VENV)/.dev
 	$(BIN)/python tests/isa.py
 
-# Ray in an environment of its own: it is large, and not needed by the other tests
-test-cluster: $(VENV)-ray/.ready
+# Ray and S3 in environments of their own: they are large, and not needed by the other tests
+test-cluster: $(VENV)-ray/.ready $(VENV)-s3/.ready
 	OMP_NUM_THREADS=1 $(VENV)-ray/bin/python -m pytest tests/cluster
+	OMP_NUM_THREADS=1 $(VENV)-s3/bin/python -m pytest tests/cluster/test_s3.py
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/loaders.py
@@ -96,7 +97,7 @@ test-page: $(VENV)-page/.ready
 	OMP_NUM_THREADS=1 $(VENV)-page/bin/python -m pytest tests/page
 
 clean:
-	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair $(VENV)-ray $(VENV)-serve $(VENV)-page \
+	rm -rf $(VENV) $(VENV)-spacy $(VENV)-transformers $(VENV)-flair $(VENV)-ray $(VENV)-s3 $(VENV)-serve $(VENV)-page \
 	    build dist site demo *.egg-info src/*.egg-info \
 	    .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -126,9 +127,11 @@ $(VENV)-transformers/.ready: TOOLS = -e ".[transformers,sentence-transformers]" 
 $(VENV)-serve/.ready: TOOLS = -e ".[serve,parquet,index]" schemathesis
 $(VENV)-page/.ready: TOOLS = -e ".[serve]" axe-playwright-python httpx playwright
 $(VENV)-flair/.ready: TOOLS = -e ".[flair,gensim]"
+$(VENV)-s3/.ready: TOOLS = -e ".[parquet]" "moto[s3,server]" s3fs
+$(VENV)-s3/.ready: PIP_OPTIONS := $(subst constraints.txt,constraints-s3.txt,$(PIP_OPTIONS))
 $(VENV)-flair/.ready: PIP_OPTIONS := $(subst constraints.txt,constraints-flair.txt,$(PIP_OPTIONS))
 
-$(VENV)-%/.ready: pyproject.toml constraints.txt constraints-flair.txt
+$(VENV)-%/.ready: pyproject.toml constraints.txt constraints-flair.txt constraints-s3.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install $(PIP_OPTIONS) "$$(grep ^torch== constraints.txt)"
 	$(@D)/bin/python -m pip install $(PIP_OPTIONS) $(TOOLS) pytest hypothesis

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,11 +10,14 @@ import pyarrow.dataset
 import pytest
 
 from elmokit import Elmo
+from elmokit.cluster import embed_shards as module
+from elmokit.cluster import store_lock
 from elmokit.cluster.shard_reader import ShardFolder
+from elmokit.cluster.shard_store import Store
 from elmokit.cluster.shard_writer import ModelSpec
 from elmokit.errors import InputError, MissingExtraError, OutputError
 from helpers.models import TINY, write_published
-from helpers.shards import check_vectors, finished, write_corpus
+from helpers.shards import InlinePool, check_vectors, finished, write_corpus
 
 
 def test_vectors_are_those_of_one_process(embed, lines, tiny, tmp_path):
@@ -91,6 +95,7 @@ def test_changes_are_refused(embed, lines, tmp_path, tiny_folder, monkeypatch):
     refused("had dtype float16, this one has float32", dtype="float32")
     refused("had shard_rows 30, this one has 40", shard_rows=40)
     refused("had state zero, this one has warm", state="warm")
+    refused("had batch_size None, this one has 4", batch_size=4)
     refused("had tokenizer", model=ModelSpec(str(tiny_folder), tokenizer="english", device="cpu"))
     other = write_published(tmp_path / "other", TINY, seed=5)
     refused("used another model", model=ModelSpec(str(other), device="cpu"))
@@ -100,6 +105,8 @@ def test_changes_are_refused(embed, lines, tmp_path, tiny_folder, monkeypatch):
     raw = text.read_bytes()
     text.write_bytes(raw + b"x\n")
     refused("text.txt has .* bytes, but had")
+    text.write_bytes(raw.replace(b"\n", b" ", 40))  # as long, with fewer lines
+    refused("text.txt has changed since the earlier run: it would be cut .* at other places")
     text.write_bytes(raw.replace(b"river", b"rivet"))
     os.utime(text, ns=(1, 1))
     refused("has changed since the earlier run, in the input of shard 0")
@@ -193,3 +200,56 @@ def test_a_folder_with_data_of_others_is_left_alone(tmp_path, plan):
     assert {"README.md", "data/corpus.txt"} <= set(other_files(store))
     remove_surplus(store, [])
     assert (tmp_path / "data" / "corpus.txt").read_text() == "mine\n"
+
+
+def test_files_without_a_time_are_compared(embed, lines, tmp_path, monkeypatch):
+    monkeypatch.setattr("elmokit.cluster.shard_inputs._stamp", lambda _: "")
+    before = embed("text.txt")
+    assert embed("text.txt", resume=True).resumed == before.shards
+    text = tmp_path / "text.txt"
+    text.write_bytes(text.read_bytes().replace(b"river", b"rivet"))
+    with pytest.raises(InputError, match="has changed since the earlier run, in the input of"):
+        embed("text.txt", resume=True)
+
+
+def test_an_output_that_a_worker_does_not_see(embed, lines, tmp_path, monkeypatch):
+    """As if OUT were a folder on the driver's own disk."""
+    elsewhere = tmp_path / "elsewhere"
+
+    def other_disk(spec, *given):
+        return InlinePool(replace(spec, store=str(elsewhere)), *given)
+
+    monkeypatch.setattr(module, "LocalPool", other_disk)
+    with pytest.raises(OutputError, match=r"does not see this run in .*elsewhere; choose an out"):
+        embed("text.txt")
+    assert not elsewhere.exists()
+    monkeypatch.setattr(module, "LocalPool", InlinePool)
+    assert embed("text.txt").resumed == 0  # nothing was written, so nothing is in the way
+
+
+def test_shards_that_disappear(embed, lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_LISTING_SECONDS", 0.0)
+    run = module.Scheduler.run
+
+    def then_delete(self, workers):
+        tally = run(self, workers)
+        (tmp_path / "out" / tally.records[1].file).unlink()
+        return tally
+
+    monkeypatch.setattr(module.Scheduler, "run", then_delete)
+    with pytest.raises(OutputError, match="1 finished shards have disappeared .* first is 1"):
+        embed("text.txt")
+    monkeypatch.undo()
+
+
+def test_two_runs_in_an_object_store(embed, lines, monkeypatch):
+    monkeypatch.setattr(store_lock, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(store_lock, "DEAD_AFTER_SECONDS", 1.0)
+    store = Store("memory://two/run")
+    with (
+        store_lock.lock_store(store, "other:1", print),
+        pytest.raises(OutputError, match=r"another run \(other:1\) is writing"),
+    ):
+        embed("text.txt", out="memory://two/run")
+    assert embed("text.txt", out="memory://two/run").rows == len(lines)
+    assert store.read("lock") is None

@@ -27,8 +27,8 @@ def faults(tmp_path_factory):
 
 
 @pytest.fixture
-def cluster(faults):
-    nodes = RayCluster(with_faults(faults)).start()
+def cluster(faults, request):
+    nodes = RayCluster(with_faults(faults)).start(**getattr(request, "param", {}))
     yield nodes
     nodes.stop()
 
@@ -146,6 +146,57 @@ def test_a_thousand_shards_with_failures(cluster, command, tmp_path, tiny, one_t
     printed = run(cluster, [*command, "--shard-rows", 5, "--resume"])
     assert f"{total - 1:,} of {total:,} shards are done" in printed
     check_vectors(out, tiny, lines)
+
+
+@pytest.mark.parametrize("cluster", [{"second": False}], indirect=True)
+def test_a_machine_that_joins_later_computes_too(
+    cluster, command, tmp_path, tiny, one_thread, faults
+):
+    lines = write_corpus(tmp_path / "text.txt", 400)
+    out = tmp_path / "out"
+    (faults / "slow").write_text("2")
+    process = start(cluster, [*command, "--shard-rows", 20])
+    try:
+        wait_for(lambda: finished(out) >= 2)
+        assert len(hosts(out)) == 1
+        cluster.start_second()
+        _, errors = process.communicate(timeout=240)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    assert len(hosts(out)) == 2
+    check_vectors(out, tiny, lines)
+
+
+@pytest.mark.parametrize("cluster", [{"second": False, "head_cpus": 0}], indirect=True)
+def test_a_cluster_without_room_says_so_and_waits(cluster, command, tmp_path, tiny, one_thread):
+    """As on Kubernetes, where the head computes nothing and the other machines start later."""
+    lines = write_corpus(tmp_path / "text.txt", 100)
+    log = tmp_path / "log.txt"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "elmokit", *map(str, command)],
+            env={**cluster.environment, "PYTHONUNBUFFERED": "1"},
+            stdout=file,
+            stderr=file,
+        )
+    try:
+        wait_for(lambda: "no worker has started: each needs 1 CPU" in log.read_text())
+        assert "of the cluster's 0 CPUs and 0 GPUs, 0 and 0 are free" in log.read_text()
+        cluster.start_second()
+        assert process.wait(240) == 0, log.read_text()
+    finally:
+        process.kill()
+    check_vectors(tmp_path / "out", tiny, lines)
+
+
+def test_gpus_that_a_cluster_does_not_have(cluster, command, tmp_path):
+    write_corpus(tmp_path / "text.txt", 5)
+    command[command.index("cpu")] = "cuda"
+    assert "the Ray cluster has no GPUs" in run(cluster, command, expect=2)
+    del command[command.index("--device") :]
+    printed = run(cluster, [*command, "--gpus-per-worker", 1], expect=2)
+    assert "--gpus-per-worker 1, but the Ray cluster has 0 GPUs" in printed
 
 
 def test_no_cluster(tmp_path, cluster, command):

@@ -104,3 +104,28 @@ def test_a_worker_that_cannot_start_is_left_out():
     pool._outcomes = deque([Outcome(0, "died", reason="killed")] * 3)
     with pytest.raises(OutputError, match="it died while it started \\(killed\\)"):
         run(pool, 4)
+
+
+def test_a_worker_that_joins_later_gets_shards():
+    pool = FakePool(1, lambda *_: "done")
+    pool._outcomes.append(Outcome(7, "ready"))
+    _, _, seen = run(pool, 10)
+    assert {worker for worker, *_ in pool.assigned} == {0, 7}
+    assert seen[-1][1].startswith("embedding (2 workers")
+
+
+def test_workers_that_gave_up_are_counted():
+    pool = FakePool(2, lambda *_: "done")
+    pool._outcomes = deque([Outcome(1, "unfit", reason="no model"), Outcome(0, "ready")])
+    tally, _, seen = run(pool, 3)
+    assert tally.retired == ["no model"]
+    assert seen[-1][1].endswith("1 workers gave up)")
+
+
+def test_the_check_ends_a_run():
+    def check():
+        raise OutputError("lost")
+
+    pool = FakePool(1, lambda *_: "done")
+    with pytest.raises(OutputError, match="lost"):
+        Scheduler(pool, parts(3), print, print, check).run(pool.workers)

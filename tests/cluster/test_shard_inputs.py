@@ -1,16 +1,21 @@
 """The ranges of a corpus contain every row exactly once, wherever they are cut."""
 
+import errno
 import gzip
 import hashlib
 import json
 import lzma
+import zipfile
 from types import SimpleNamespace
+from typing import ClassVar
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
-from elmokit.cluster.shard_inputs import InputFile, find_inputs, ranges
+from elmokit.cluster.shard_inputs import InputFile, Range, find_inputs, kind_of, ranges
 from elmokit.cluster.shard_rows import read_rows
 from elmokit.errors import InputError
 from helpers.shards import corpus
@@ -102,15 +107,13 @@ def test_a_compressed_file_is_one_range(tmp_path):
 
 
 def test_folders_and_urls(tmp_path):
-    import fsspec
-
     memory = fsspec.filesystem("memory")
     memory.pipe("/corpus/b.txt", b"second\n")
     memory.pipe("/corpus/a.txt", b"first\n" * 100)
     memory.pipe("/corpus/_logs/x.txt", b"no text\n")
     memory.pipe("/corpus/empty.txt", b"")
     files = find_inputs(["memory://corpus"], 10, "text")
-    assert [file.path for file in files][:2] == ["memory:///corpus/a.txt", "memory:///corpus/b.txt"]
+    assert [file.path for file in files][:2] == ["memory://corpus/a.txt", "memory://corpus/b.txt"]
     assert texts(files) == ["first"] * 100 + ["second"]
 
 
@@ -140,7 +143,6 @@ def test_text_that_is_not_utf8_names_its_place(tmp_path):
 
 def test_the_files_of_object_stores():
     """They are of fsspec's own class, whose readline takes no limit."""
-    from fsspec.implementations.memory import MemoryFileSystem
     from fsspec.spec import AbstractBufferedFile
 
     from elmokit.cluster.shard_rows import _lines
@@ -157,3 +159,73 @@ def test_the_files_of_object_stores():
         return [line for _, line in _lines(file, part)]
 
     assert lines(0, 8) + lines(8, len(content)) == content.splitlines(keepends=True)
+
+
+class HostedFileSystem(MemoryFileSystem):
+    """Like HDFS: a URL names a machine, which is no part of a path."""
+
+    protocol = "hosted"
+    store: ClassVar[dict] = {}
+    pseudo_dirs: ClassVar[list] = [""]
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return "/" + path.removeprefix("hosted://").partition("/")[2] if "://" in path else path
+
+    @staticmethod
+    def _get_kwargs_from_urls(url):
+        user, _, host = url.removeprefix("hosted://").partition("/")[0].rpartition("@")
+        password = {"password": user.partition(":")[2]} if ":" in user else {}
+        return {"host": host, **password}
+
+
+@pytest.fixture
+def hosted():
+    fsspec.register_implementation("hosted", HostedFileSystem, clobber=True)
+    HostedFileSystem.clear_instance_cache()
+    fs = fsspec.filesystem("hosted", host="name:8020")
+    fs.pipe("/texts/a.txt", b"first\n")
+    fs.pipe("/texts/b/c.txt", b"second\n")
+    return fs
+
+
+@pytest.mark.parametrize("given", ["hosted://name:8020/texts", "hosted://name:8020/texts/",
+                                   "hosted://name:8020/", "hosted://name:8020"])  # fmt: skip
+def test_a_url_keeps_its_machine(hosted, given):
+    files = find_inputs([given], 10, "text")
+    places = ["hosted://name:8020/texts/a.txt", "hosted://name:8020/texts/b/c.txt"]
+    assert [file.path for file in files] == places
+    assert texts(files) == ["first", "second"]
+    (one,) = find_inputs([places[0]], 10, "text")
+    assert one.path == places[0]
+
+
+def test_a_chain_of_file_systems_is_kept(tmp_path):
+    with zipfile.ZipFile(tmp_path / "texts.zip", "w") as archive:
+        archive.writestr("in/a.txt", "first\n")
+    given = f"zip://in::{tmp_path}/texts.zip"
+    files = find_inputs([given], 10, "text")
+    assert [file.path for file in files] == [f"zip://in/a.txt::{tmp_path}/texts.zip"]
+    assert texts(files) == ["first"]
+
+
+def test_a_password_is_not_written_beside_the_vectors(hosted):
+    with pytest.raises(InputError, match="a URL contains a password") as caught:
+        find_inputs(["hosted://me:secret@name:8020/texts"], 10, "text")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.parquet"])
+def test_a_network_failure_is_no_mistake_in_the_input(hosted, monkeypatch, name):
+    hosted.pipe("/texts/a.parquet", b"PAR1")
+
+    def unreachable(*_, **__):
+        raise OSError(errno.EIO, "connection reset")
+
+    monkeypatch.setattr(HostedFileSystem, "open", unreachable)
+    monkeypatch.setattr(HostedFileSystem, "cat_file", unreachable)
+    part = Range(0, f"hosted://name:8020/texts/{name}", kind_of(name), 0, 5, 5)
+    with pytest.raises(OSError, match="connection reset"):  # a worker tries again
+        list(read_rows(part, "text", hashlib.sha256()))
+    with pytest.raises(InputError, match="cannot read hosted://name.*connection reset"):
+        find_inputs([f"hosted://name:8020/texts/{name}"], 10, "text")

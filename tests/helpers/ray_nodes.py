@@ -38,23 +38,26 @@ class RayCluster:
         self.address = f"{HEAD}:{free_port()}"
         self.nodes: list[subprocess.Popen] = []
 
-    def start(self) -> RayCluster:
+    def start(self, head_cpus: int = 1, second: bool = True) -> RayCluster:
         try:
             port = self.address.rpartition(":")[2]
             self.start_node("--head", f"--port={port}", f"--node-ip-address={HEAD}",
-                            "--include-dashboard=false", f"--temp-dir={self.folder}")  # fmt: skip
-            self.start_second()
+                            "--include-dashboard=false", f"--temp-dir={self.folder}",
+                            f"--num-cpus={head_cpus}")  # fmt: skip
+            if second:
+                self.start_second()
         except BaseException:
             self.stop()
             raise
         return self
 
     def start_second(self, **environment: str) -> None:
-        self.start_node(f"--address={self.address}", f"--node-ip-address={SECOND}", **environment)
+        self.start_node(f"--address={self.address}", f"--node-ip-address={SECOND}",
+                        "--num-cpus=1", **environment)  # fmt: skip
 
     def start_node(self, *arguments: str, **environment: str) -> None:
         log = self.folder / f"node-{len(self.nodes)}.log"
-        command = [str(Path(sys.executable).with_name("ray")), "start", "--block", "--num-cpus=1",
+        command = [str(Path(sys.executable).with_name("ray")), "start", "--block",
                    "--object-store-memory=100000000", "--disable-usage-stats"]  # fmt: skip
         with log.open("wb") as file:
             node = subprocess.Popen(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from elmokit.cli.output import say
+from elmokit.cli.output import say, warn
 from elmokit.cli.streams import StoppedError
 from elmokit.errors import InputError
 
@@ -42,6 +42,8 @@ def run_engine(model: ModelSpec, inputs: Sequence[str], output: str, **given: An
             f"{len(rates)} workers with {rates[0]:,.0f} to {rates[-1]:,.0f} tokens/s each, "
             f"{done.retried:,} attempts repeated, {len(done.set_aside):,} shards set aside"
         )
+    if done.retired:
+        warn(f"{len(done.retired):,} workers gave up; the last one: {done.retired[-1]}")
     if done.set_aside:
         shard, reason = next(iter(done.set_aside.items()))
         total = done.shards + len(done.set_aside)

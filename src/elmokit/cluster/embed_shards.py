@@ -19,7 +19,8 @@ from elmokit.cluster.scheduler import Scheduler, Tally
 from elmokit.cluster.shard_inputs import Range, find_inputs
 from elmokit.cluster.shard_rows import read_rows
 from elmokit.cluster.shard_store import Store, check_parent
-from elmokit.cluster.shard_writer import ModelSpec, ShardSpec
+from elmokit.cluster.shard_writer import ModelSpec, ShardSpec, worker_name
+from elmokit.cluster.store_lock import lock_store
 from elmokit.embed.run import vector_settings
 from elmokit.errors import InputError, LanguageWarning, MissingExtraError, OutputError
 from elmokit.inference.layers import LayerChoice, Layers
@@ -30,6 +31,8 @@ from elmokit.io.lock import lock_folder
 from elmokit.io.progress import DelayedProgress
 
 ENGINES = ("local", "ray")
+
+_LISTING_SECONDS = 60.0  # network file systems may list a new file late
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class ShardSummary:
     """Attempts that failed and were repeated."""
     set_aside: dict[int, str] = field(default_factory=dict)
     """Shards that could not be computed, with their reasons."""
+    retired: list[str] = field(default_factory=list)
+    """Why workers got no more shards, such as a full disk."""
     rates: dict[str, float] = field(default_factory=dict)
     """Tokens per second of each worker in this run."""
 
@@ -110,7 +115,7 @@ def embed_shards(
     options = options or ShardOptions()
     _check(inputs, options)
     store = Store(output)
-    with _writing(store):
+    with _writing(store, say) as check:
         _check_output(store, options)
         settings, dim = _settings(model, options)
         plan, done = _plan(store, model, inputs, settings, dim, options)
@@ -130,9 +135,10 @@ def embed_shards(
             options.text_column,
             options.sentence_vectors,
             plan.settings,
+            hashlib.sha256(store.read(manifest.PLAN) or b"").hexdigest(),
         )
-        tally = _compute(spec, store, parts, sum(r.n_bytes for r in plan.ranges()), options)
-        records = done | tally.records
+        tally = _compute(spec, store, plan, parts, options, say, check)
+        records = _records(store, set(done) | set(tally.records))
         manifest.write_manifest(store, plan, records)
         manifest.remove_surplus(store, records.values())
     for note in sorted({note for record in tally.records.values() for note in record.notes})[:1]:
@@ -146,6 +152,7 @@ def embed_shards(
         seconds=time.monotonic() - started,
         retried=tally.retried,
         set_aside=tally.set_aside,
+        retired=tally.retired,
         rates=tally.rates(),
     )
 
@@ -181,17 +188,21 @@ def _check(inputs: Sequence[str | Path], options: ShardOptions) -> None:
 
 
 @contextlib.contextmanager
-def _writing(store: Store) -> Iterator[None]:
-    """Hold the lock of a folder on a disk, and explain what goes wrong with it."""
+def _writing(store: Store, say: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+    """Hold the lock of a folder, and explain what goes wrong with it.
+
+    Yields a function that raises if another run has taken the lock.
+    """
     if not store.is_local:
-        yield
+        with lock_store(store, worker_name(), say) as lock:
+            yield lock.check
         return
     check_parent(store)
     path = store.local_path()
     existed = path.exists()
     with clear_errors(path, CONTINUE), lock_folder(path, path):
         try:
-            yield
+            yield lambda: None
         finally:
             with contextlib.suppress(OSError):
                 (path / "lock").unlink(missing_ok=True)
@@ -228,6 +239,7 @@ def _settings(model: ModelSpec, options: ShardOptions) -> tuple[dict[str, Any], 
         "text_column": options.text_column,
         "shard_rows": options.shard_rows,
         "sentence_vectors": options.sentence_vectors,
+        "batch_size": options.batch_size,
     }
     return settings, elmo.dim
 
@@ -274,17 +286,38 @@ def _check_touched(plan: Plan, done: dict[int, Record], touched: Sequence[str]) 
             bar.advance(part.n_bytes)
 
 
+def _records(store: Store, finished: set[int]) -> dict[int, Record]:
+    """The records of all finished shards, as the store has them."""
+    until = time.monotonic() + _LISTING_SECONDS
+    while lost := sorted(finished - set(records := manifest.read_records(store))):
+        if time.monotonic() < until:
+            time.sleep(1)
+            continue
+        raise OutputError(
+            f"{len(lost):,} finished shards have disappeared from {store.url}, the first is "
+            f"{lost[0]}; compute them again with resume=True"
+        )
+    return records
+
+
 def _compute(
-    spec: ShardSpec, store: Store, parts: list[Range], total: int, options: ShardOptions
+    spec: ShardSpec,
+    store: Store,
+    plan: Plan,
+    parts: list[Range],
+    options: ShardOptions,
+    say: Callable[[str], None],
+    check: Callable[[], None],
 ) -> Tally:
-    """Run all shards on the engine; returns the tally."""
+    """Run the missing shards of a plan on the engine; returns the tally."""
     if not parts:
         return Tally()
+    total = sum(part.n_bytes for part in plan.ranges())
     pool: Any
     if options.engine == "ray":
         from elmokit.cluster.ray_engine import RayPool
 
-        pool = RayPool(spec, options.address, options.workers, options.gpus_per_worker)
+        pool = RayPool(spec, options.address, options.workers, options.gpus_per_worker, say)
     else:
         pool = LocalPool(spec, options.workers, options.gpus_per_worker)
     bar = DelayedProgress("embedding", total, "bytes")
@@ -298,4 +331,4 @@ def _compute(
 
     with contextlib.closing(pool), bar:
         bar.advance(total - sum(part.n_bytes for part in parts))
-        return Scheduler(pool, parts, set_aside, advance).run(pool.workers)
+        return Scheduler(pool, parts, set_aside, advance, check).run(pool.workers)

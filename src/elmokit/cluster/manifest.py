@@ -107,7 +107,7 @@ class Plan:
                 )
 
     def changed_files(self, now: Sequence[InputFile]) -> list[str]:
-        """Files of the same size that were written since; raises if paths or sizes changed."""
+        """Files that may have been written since; raises if paths, sizes or cuts changed."""
         for before, found in zip(self.files, now, strict=False):
             if before.path != found.path:
                 raise InputError(
@@ -119,13 +119,21 @@ class Plan:
                     f"{found.path} has {found.size:,} bytes, but had {before.size:,} in the "
                     f"earlier run; give the same input, {_AGAIN}"
                 )
+            if before.cuts != found.cuts:  # other numbers of rows, or lines of other lengths
+                raise InputError(
+                    f"{found.path} has changed since the earlier run: it would be cut into shards "
+                    f"at other places; give the same input, {_AGAIN}"
+                )
         if len(self.files) != len(now):
             raise InputError(
                 f"the inputs have {len(now):,} files, but those of the earlier run had "
                 f"{len(self.files):,}; give the same inputs, {_AGAIN}"
             )
         pairs = zip(self.files, now, strict=True)
-        return [found.path for before, found in pairs if before.stamp != found.stamp]
+        # a file system without times or tags says nothing
+        return [
+            found.path for before, found in pairs if before.stamp != found.stamp or not found.stamp
+        ]
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,24 @@ import contextlib
 import logging
 import math
 import socket
+import time
+from collections.abc import Callable
 from typing import Any
 
 from elmokit.arguments import number, whole_number
 from elmokit.cluster.scheduler import Outcome, start_writer, write_shard
 from elmokit.cluster.shard_inputs import Range
 from elmokit.cluster.shard_writer import ShardSpec, worker_name
-from elmokit.errors import InputError, shortened
+from elmokit.errors import InputError, OutputError, shortened
 
 _OBJECT_STORE_BYTES = 100 << 20  # of a cluster that is started here; almost nothing is put into it
 _CONNECT_SECONDS = 10.0
+_LOOK_SECONDS = 5.0  # between two looks for machines that have joined
+_SAY_SECONDS = 60.0  # between two messages that nothing can start
+FIRST_WORD_SECONDS = 15.0
+"""Without a worker for this long, the pool says what it waits for."""
+GIVE_UP_SECONDS = 900.0
+"""Without a worker for this long, the run ends. Starting a machine in a cloud takes minutes."""
 
 
 class _Actor:
@@ -52,8 +60,10 @@ class RayPool:
         spec: How to compute shards.
         address: As for ``ray.init``; "local" starts a cluster on this machine, which ends with the
             pool.
-        workers: How many actors; None for as many as the cluster has room for.
+        workers: How many actors; None for as many as the cluster has room for, also on machines
+            that join later.
         gpus_per_worker: GPUs of each actor; None for one if the cluster has any.
+        say: Called with a message when no actor can start.
     """
 
     def __init__(
@@ -62,6 +72,7 @@ class RayPool:
         address: str = "auto",
         workers: int | None = None,
         gpus_per_worker: float | None = None,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         import ray
 
@@ -70,16 +81,21 @@ class RayPool:
         self._actors: dict[int, Any] = {}
         self._retired: list[Any] = []
         self._waiting: dict[Any, int] = {}  # what an actor will answer, and its worker
+        self._say = say
+        self._up: set[int] = set()  # workers that have started, and live
+        self._alone_since = self._looked = time.monotonic()
+        self._next_word = FIRST_WORD_SECONDS
         try:
             found = ray.cluster_resources()
-            gpus = _gpus_each(spec.model.device, gpus_per_worker, found)
-            n = workers or _room(found, gpus)
+            self._gpus = _gpus_each(spec.model.device, gpus_per_worker, found)
+            self._grows = workers is None
+            n = max(1, _room(found, self._gpus)) if workers is None else workers
             self.workers = range(whole_number(n, "workers", 1, 100_000))
             # one thread for each CPU that an actor holds, which is one
-            self._arguments = (spec, "cuda" if gpus else "cpu", None if gpus else 1)
+            self._arguments = (spec, "cuda" if self._gpus else "cpu", None if self._gpus else 1)
             self._class = ray.remote(_Actor).options(
                 num_cpus=1,
-                num_gpus=gpus,
+                num_gpus=self._gpus,
                 max_restarts=0,  # the scheduler counts deaths, and starts another actor
                 max_task_retries=0,
                 scheduling_strategy="SPREAD",
@@ -101,14 +117,54 @@ class RayPool:
 
     def wait(self, seconds: float) -> list[Outcome]:
         """What has happened since the last call; waits if it is nothing."""
+        self._grow()
         answers, _ = self._ray.wait(
             list(self._waiting), num_returns=1, timeout=seconds, fetch_local=False
         )
-        return [self._outcome(answer, self._waiting.pop(answer)) for answer in answers]
+        found = [self._outcome(answer, self._waiting.pop(answer)) for answer in answers]
+        self._watch()
+        return found
+
+    def _grow(self) -> None:
+        """Start actors on machines that have joined the cluster."""
+        now = time.monotonic()
+        if not self._grows or now < self._looked + _LOOK_SECONDS:
+            return
+        self._looked = now
+        n = _room(self._ray.cluster_resources(), self._gpus)
+        for worker in range(len(self.workers), n):
+            self.workers = range(worker + 1)
+            self._start(worker)
+
+    def _watch(self) -> None:
+        """Say what the run waits for if no worker lives, and give up at last."""
+        now = time.monotonic()
+        if self._up:
+            self._alone_since, self._next_word = now, FIRST_WORD_SECONDS
+            return
+        alone = now - self._alone_since
+        if alone < self._next_word:
+            return
+        self._next_word = alone + _SAY_SECONDS
+        gpus = f" and {self._gpus:g} GPUs" if self._gpus else ""
+        found, free = self._ray.cluster_resources(), self._ray.available_resources()
+        reason = (
+            f"no worker has started: each needs 1 CPU{gpus}, and of the cluster's "
+            f"{found.get('CPU', 0):g} CPUs and {found.get('GPU', 0):g} GPUs, "
+            f"{free.get('CPU', 0):g} and {free.get('GPU', 0):g} are free"
+        )
+        if alone >= GIVE_UP_SECONDS:
+            raise OutputError(
+                f"{reason}; add machines or free these, and continue with resume=True"
+            )
+        self._say(f"{reason}; waiting for {alone:.0f} s so far")
 
     def _outcome(self, answer: Any, worker: int) -> Outcome:
         try:
-            return Outcome(worker, **self._ray.get(answer))
+            outcome = Outcome(worker, **self._ray.get(answer))
+            if outcome.kind == "ready":
+                self._up.add(worker)
+            return outcome
         except self._ray.exceptions.RayError as error:
             reason = " ".join(str(error).split())
             self._forget(worker)  # a machine that cannot be reached may still compute
@@ -116,6 +172,7 @@ class RayPool:
             return Outcome(worker, "died", reason=shortened(reason, 300))
 
     def _forget(self, worker: int) -> None:
+        self._up.discard(worker)
         actor = self._actors.pop(worker, None)
         self._waiting = {ref: one for ref, one in self._waiting.items() if one != worker}
         if actor is not None:
@@ -128,6 +185,7 @@ class RayPool:
         Its actor stays until the end: it holds its place on a machine whose disk is full, so that
         Ray does not start another worker there.
         """
+        self._up.discard(worker)
         self._retired.append(self._actors.pop(worker, None))
         self._waiting = {ref: one for ref, one in self._waiting.items() if one != worker}
 
@@ -169,17 +227,18 @@ def _gpus_each(device: str | None, wanted: float | None, found: dict[str, float]
     """GPUs of each actor."""
     if device == "cpu":
         return 0.0
+    n = found.get("GPU", 0)
     if wanted is not None:
         share = number(wanted, "gpus_per_worker", 0)
-        if share > found.get("GPU", 0):
-            raise InputError(
-                f"gpus_per_worker={share:g}, but the Ray cluster has {found.get('GPU', 0):g} GPUs"
-            )
+        if share > n:
+            raise InputError(f"gpus_per_worker={share:g}, but the Ray cluster has {n:g} GPUs")
         return share
-    return 1.0 if device == "cuda" or found.get("GPU") else 0.0
+    if device is not None and not n:
+        raise InputError(f'device="{device}", but the Ray cluster has no GPUs; use device="cpu"')
+    return 1.0 if n else 0.0
 
 
 def _room(found: dict[str, float], gpus: float) -> int:
     """How many actors the cluster has room for."""
     by_cpu = math.floor(found.get("CPU", 0))
-    return max(1, min(by_cpu, math.floor(found.get("GPU", 0) / gpus)) if gpus else by_cpu)
+    return min(by_cpu, math.floor(found.get("GPU", 0) / gpus)) if gpus else by_cpu

@@ -66,6 +66,8 @@ class Tally:
     """Attempts that were repeated."""
     deaths: int = 0
     """Workers that died."""
+    retired: list[str] = field(default_factory=list)
+    """Why workers got no more shards."""
     tokens: Counter[str] = field(default_factory=Counter)
     """By worker."""
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -87,6 +89,8 @@ class Tally:
             parts.append(f"{self.retried} retried")
         if self.set_aside:
             parts.append(f"{len(self.set_aside)} set aside")
+        if self.retired:
+            parts.append(f"{len(self.retired)} workers gave up")
         return f"embedding ({', '.join(parts)})"
 
 
@@ -98,6 +102,7 @@ class Scheduler:
         parts: The shards to compute.
         set_aside: Called with a shard's number, the reason and the number of attempts.
         advance: Called with each finished shard and a description of the work.
+        check: Called about once a second; it may raise to end the run.
     """
 
     def __init__(
@@ -106,27 +111,31 @@ class Scheduler:
         parts: Sequence[Range],
         set_aside: Callable[[int, str, int], None],
         advance: Callable[[Range, str], None],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._pool, self._set_aside, self._advance = pool, set_aside, advance
+        self._check = check
         self._waiting = deque(parts)
         self._running: dict[int, Range] = {}
         self._idle: set[int] = set()
         self._attempts: Counter[int] = Counter()
         self._bad_starts: Counter[int] = Counter()
         self._workers: set[int] = set()
-        self._retired: dict[int, str] = {}
+        self._retired: set[int] = set()
         self.tally = Tally()
 
     def run(self, workers: Sequence[int]) -> Tally:
         """Compute all shards.
 
         Args:
-            workers: The numbers of the workers that are starting.
+            workers: The numbers of the workers that are starting. More may join later: a new
+                number is a new worker.
         """
         self._workers = set(workers)
         while self._waiting or self._running:
             if not self._workers:
                 raise self._nobody_left()
+            self._check()
             for outcome in self._pool.wait(_WAIT_SECONDS):
                 self._note(outcome)
             while self._waiting and self._idle:
@@ -142,6 +151,7 @@ class Scheduler:
             return
         if outcome.kind == "ready":
             self._bad_starts[worker] = 0
+            self._workers.add(worker)
             self._idle.add(worker)
             return
         self._idle.discard(worker)
@@ -191,13 +201,14 @@ class Scheduler:
         self._advance(part, self.tally.describe(len(self._workers)))
 
     def _retire(self, worker: int, reason: str) -> None:
-        self._retired[worker] = reason
+        self._retired.add(worker)
+        self.tally.retired.append(reason)
         self._workers.discard(worker)
         self._idle.discard(worker)
         self._pool.retire(worker)
 
     def _nobody_left(self) -> ElmoKitError:
-        reason = list(self._retired.values())[-1]
+        reason = self.tally.retired[-1]
         left = len(self._waiting) + len(self._running)
         return OutputError(
             f"no worker is left for {left:,} shards: {reason}; solve this, and continue with "

@@ -97,31 +97,34 @@ def find_inputs(inputs: Sequence[str | Path], shard_rows: int, text_column: str)
     line_bytes: dict[str, list[float]] = {"text": [], "jsonl": []}
     seen: set[str] = set()
     for given in map(str, inputs):
-        for fs, path, info in _files(given):
-            url = path if is_disk(fs) else f"{given.split('://')[0]}://{path}"
+        for fs, path, url, info in _files(given):
             if url in seen:
                 raise InputError(f"{url} is given twice; its vectors would be computed twice")
             seen.add(url)
             size, kind = int(info["size"] or 0), kind_of(path)
-            if kind == "parquet":
-                cuts = _row_cuts(fs, path, shard_rows, text_column)
-            elif is_packed(path):
-                cuts = (0, 1)
-            else:
-                cuts = _byte_cuts(fs, path, size, shard_rows, line_bytes[kind])
+            try:
+                if kind == "parquet":
+                    cuts = _row_cuts(fs, path, shard_rows, text_column)
+                elif is_packed(path):
+                    cuts = (0, 1)
+                else:
+                    cuts = _byte_cuts(fs, path, size, shard_rows, line_bytes[kind])
+            except OSError as error:
+                raise InputError(f"cannot read {url}: {shortened(str(error))}") from error
             found.append(InputFile(url, kind, size, _stamp(info), cuts))
     return found
 
 
-def _files(given: str) -> list[tuple[Any, str, dict[str, Any]]]:
-    """The files that a path or URL stands for: (file system, path, facts about it)."""
+def _files(given: str) -> list[tuple[Any, str, str, dict[str, Any]]]:
+    """The files that a path or URL stands for: (file system, path, URL, facts about it)."""
     if Path(given) == STANDARD_INPUT:
         raise InputError("standard input (-) cannot be split into shards; give files or folders")
     fs, path = open_place(given)
+    before, after = ("", "") if is_disk(fs) else _around(fs, given, path)
     try:
         info = fs.info(path)
         if info["type"] != "directory":
-            return [(fs, path, info)]
+            return [(fs, path, before + path + after, info)]
         inside = fs.find(path, detail=True)
     except FileNotFoundError:
         raise InputError(f"there is no file {given}; check the path") from None
@@ -130,11 +133,29 @@ def _files(given: str) -> list[tuple[Any, str, dict[str, Any]]]:
     shown = {
         name: facts
         for name, facts in sorted(inside.items())
-        if not any(part[0] in "._" for part in posixpath.relpath(name, path).split("/"))
+        if not any(part[0] in "._" for part in posixpath.relpath(name, path or "/").split("/"))
     }
     if not shown:
         raise InputError(f"the folder {given} contains no files; give text, JSON lines or Parquet")
-    return [(fs, name, facts) for name, facts in shown.items()]
+    return [(fs, name, before + name + after, facts) for name, facts in shown.items()]
+
+
+def _around(fs: Any, given: str, path: str) -> tuple[str, str]:
+    """What a URL has before and after the path in its file system.
+
+    That is s3:// for a bucket and hdfs://machine:8020 for a cluster; after the path comes the rest
+    of a chain, such as ::s3://bucket/texts.zip.
+    """
+    password = getattr(fs, "storage_options", {}).get("password")
+    if password and str(password) in given:  # the URL is written beside the vectors
+        raise InputError(
+            "a URL contains a password; set it in the configuration of fsspec, and leave it out of "
+            "the URL"
+        )
+    first, chain, rest = given.partition("::")
+    first = first.rstrip("/")
+    own = first.removesuffix(path) if first.endswith(path) else first.partition("://")[0] + "://"
+    return own, chain + rest
 
 
 def kind_of(path: str) -> str:
@@ -171,7 +192,7 @@ def _byte_cuts(
     if not size:
         return (0,)
     if len(known) < _SAMPLED_FILES:
-        start: bytes = fs.cat_file(path, 0, min(size, _SAMPLE_BYTES))
+        start: bytes = fs.cat_file(path, start=0, end=min(size, _SAMPLE_BYTES))
         own = len(start) / max(1, start.count(b"\n") + (not start.endswith(b"\n")))
         known.append(own)
     else:
@@ -190,10 +211,14 @@ def open_parquet(fs: Any, path: str) -> Any:
     except ImportError:
         raise MissingExtraError("pyarrow", "cluster", "reading Parquet") from None
     try:
-        return pq.ParquetFile(fs.open(path, "rb"))
+        file = fs.open(path, "rb")
     except FileNotFoundError:
         raise InputError(f"there is no file {path}; check the path") from None
+    try:
+        return pq.ParquetFile(file)
     except (pyarrow.ArrowInvalid, OSError) as error:
+        if getattr(error, "errno", None):  # from a disk or a network, not about the content
+            raise
         raise InputError(
             f"cannot read {path}: {shortened(str(error))}; is the Parquet file complete?"
         ) from error

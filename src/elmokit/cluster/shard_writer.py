@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.cluster.manifest import DATA, Record, read_record
+from elmokit.cluster.manifest import DATA, PLAN, Record, read_record
 from elmokit.cluster.shard_inputs import Range
 from elmokit.cluster.shard_rows import read_rows
 from elmokit.cluster.shard_store import Store
@@ -63,6 +63,8 @@ class ShardSpec:
     """How token vectors are pooled into one per sentence; None for none."""
     settings: dict[str, Any]
     """What the vectors depend on; a worker whose model differs computes nothing."""
+    plan_sha256: str
+    """Of plan.json; a worker that finds another one is on a machine that does not share OUT."""
 
 
 class ShardWriter:
@@ -88,6 +90,11 @@ class ShardWriter:
         self._layout = Layout(choice.layer_shape, self._elmo.dim, spec.dtype)
         self._names = vector_columns(self._layout, own["layers"])
         self._store = Store(spec.store)
+        if hashlib.sha256(self._store.read(PLAN) or b"").hexdigest() != spec.plan_sha256:
+            raise InputError(
+                f"{worker_name()} does not see this run in {self._store.url}; choose an output "
+                "that all machines share, such as a network folder or an object store"
+            )
 
     def write(self, part: Range, attempt: int = 1) -> Record:
         """Compute a shard and commit it; returns its record.
