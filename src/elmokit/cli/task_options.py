@@ -7,9 +7,14 @@ from typing import Annotated
 import typer
 
 from elmokit.errors import InputError
+from elmokit.tasks.names import bundled_tasks
 
 TaskModelArgument = Annotated[
-    str, typer.Argument(help="Task model: a folder that elmokit train wrote.")
+    str,
+    typer.Argument(
+        help="Task model: a folder that elmokit train wrote, or a bundled model: "
+        f"{', '.join(bundled_tasks())}."
+    ),
 ]
 ColumnOption = Annotated[
     list[str] | None,

@@ -29,12 +29,18 @@ def card(values: dict[str, Any], name: str) -> str:
         rows["score on the dev examples"] = (
             f"{dev['measure']} {dev['value']:.2f} ({dev['n']:,} examples, epoch {about['epoch']})"
         )
+    if "test" in about:
+        test = about["test"]
+        rows["score on the test examples"] = (
+            f"{test['measure']} {test['value']:.2f} ({test['n']:,} examples)"
+        )
     for place, (*shares, gamma) in about.get("mixes", {}).items():
         shown = ", ".join(f"{share:.3f}" for share in shares)
         rows[f"layer weights at {place}"] = f"{shown}; γ = {gamma:.3f}"
     if not values["labels"]:
         del rows["labels"]
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
+    notes = "Describe here the data the model was trained on, its licence, and its limits."
     return f"""# {name}
 
 A task model trained with ElmoKit.
@@ -48,5 +54,5 @@ elmokit predict {name} input.txt
 elmokit evaluate {name} test-file
 ```
 
-Describe here the data the model was trained on, its licence, and its limits.
+{about.get("notes", notes)}
 """

@@ -71,11 +71,16 @@ class FrozenLayers:
     ) -> None:
         """Compute the layers of sentences and keep them, as long as they fit.
 
+        What was kept before stays. A file is written once, so if there is one, the layers of other
+        sentences are computed when they are asked for.
+
         Args:
             sentences: Lists of tokens; each distinct one is computed once.
             say: Called with a line that announces the size.
         """
         distinct = list(dict.fromkeys(tuple(s) for s in sentences if len(s)))
+        if self._place:
+            return
         n_tokens = sum(map(len, distinct))
         on_gpu = self._rows_on_gpu(n_tokens)
         fits, tokens = (distinct, n_tokens) if on_gpu is not None else ([], 0)

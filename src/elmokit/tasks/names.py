@@ -1,7 +1,11 @@
-"""The tasks by name, without importing them: the command line lists them quickly."""
+"""The tasks and the bundled models by name, without importing them: --help stays quick."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+BUNDLED = Path(__file__).parent / "models"
+"""Folder of the task models in the package."""
 TASKS = {
     "classify": ("elmokit.tasks.classification", "TextClassifier"),
     "sentiment": ("elmokit.tasks.classification", "TextClassifier"),
@@ -15,3 +19,8 @@ TASKS = {
     "coref": ("elmokit.tasks.coref", "CoreferenceResolver"),
 }
 """Module and class of each task. sentiment is another name for classify."""
+
+
+def bundled_tasks() -> list[str]:
+    """Return the names of the task models in the package; a name is that of its task."""
+    return sorted(path.parent.name for path in BUNDLED.glob("*/task.json"))

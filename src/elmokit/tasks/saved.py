@@ -1,7 +1,8 @@
 """The files of a saved task model.
 
 task.json      name of the task, settings, labels, which biLM, what the card says
-head.safetensors   weights of the input layer and the head; static vectors in float16
+head.safetensors   weights of the input layer and the head, in float32, or large matrices in eight
+               bits and the rest in float16; static vectors in float16
 vectors.txt    words of the static vectors, one per line; only with a file of vectors
 bilm/          the biLM, unless it is a bundled one, which task.json names with its checksum
 README.md      the card
@@ -23,11 +24,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from elmokit._version import __version__
+from elmokit.arguments import one_of
 from elmokit.elmo import Elmo
 from elmokit.errors import FormatError, ModelNotFoundError, shown
 from elmokit.formats import bundled_name, bundled_path, native, read_model
+from elmokit.formats.rounding import restored, rounded
 from elmokit.io.atomic import new_folder
 from elmokit.tasks.card import card
+from elmokit.tasks.names import BUNDLED, bundled_tasks
 
 if TYPE_CHECKING:
     from elmokit.tasks.task import Task
@@ -35,7 +39,10 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 FILES = {"task.json", "head.safetensors", "vectors.txt", "bilm", "README.md"}
 """Every file of a saved model."""
+DTYPES = ("float32", "int8")
+"""Precisions in which weights can be saved."""
 _STATIC = "static"
+_FEW = 1 << 14  # numbers; a smaller matrix is not worth rounding
 
 
 @dataclass
@@ -55,16 +62,23 @@ class SavedTask:
 
 
 def task_folder(path: Path) -> Path:
-    """Return the folder of a saved model: the given one, or the best model of a training."""
+    """Return the folder of a saved model: the given one, the best of a training, or a bundled one.
+
+    Args:
+        path: A folder, or the name of a bundled model if there is no such folder.
+    """
     for folder in (path, path / "best"):
         if (folder / "task.json").is_file():
             return folder
+    if str(path) in bundled_tasks() and not path.exists():
+        return BUNDLED / path
     if (path / "training.json").is_file():
         raise ModelNotFoundError(
             f"{path} is a training without a model so far; its first epoch writes {path}/best"
         )
     raise ModelNotFoundError(
-        f"{path} is not a task model: it has no task.json; give a folder that elmokit train wrote"
+        f"{path} is not a task model: it has no task.json; give a folder that elmokit train wrote, "
+        f"or the name of a bundled model ({', '.join(bundled_tasks())})"
     )
 
 
@@ -107,11 +121,11 @@ def read(path: Path, name: str) -> SavedTask:
             values["settings"],
             [str(label) for label in values["labels"]],
             dict(values["bilm"]),
-            tensors,
+            restored(tensors),
             static,
             dict(values["about"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise FormatError(
             f"{folder} is not a complete task model ({error}); copy it again"
         ) from error
@@ -151,7 +165,13 @@ def fill(network: nn.Module, saved: SavedTask) -> None:
         ) from error
 
 
-def write(task: Task[Any, Any], folder: Path, overwrite: bool, checksum: str | None = None) -> None:
+def write(
+    task: Task[Any, Any],
+    folder: Path,
+    overwrite: bool,
+    checksum: str | None = None,
+    dtype: str = "float32",
+) -> None:
     """Write a task model into a folder.
 
     Args:
@@ -159,7 +179,9 @@ def write(task: Task[Any, Any], folder: Path, overwrite: bool, checksum: str | N
         folder: Where to write it.
         overwrite: Whether an existing model may be replaced.
         checksum: That of the biLM, if it is known: it takes a while for a large one.
+        dtype: float32, or int8 for a file of about a quarter of the size.
     """
+    one_of(dtype, "dtype", DTYPES)
     checksum = checksum or task.elmo.checkpoint().checksum()
     name = _bundled_name(task.elmo, checksum)
     about = {"elmokit": __version__, "torch": torch.__version__, **task.about}
@@ -172,6 +194,16 @@ def write(task: Task[Any, Any], folder: Path, overwrite: bool, checksum: str | N
         "about": about,
     }
     tensors = {k: v.detach().cpu().contiguous() for k, v in task.network.state_dict().items()}
+    if dtype == "int8":
+        large = {k for k, v in tensors.items() if v.dim() > 1 and v.numel() >= _FEW}
+        kinds = {True: "int8", False: "float16"}
+        tensors = {
+            name: tensor
+            for is_large, kind in kinds.items()
+            for name, tensor in rounded(
+                {k: v for k, v in tensors.items() if (k in large) is is_large}, kind
+            ).items()
+        }
     static = task.input.static
     with new_folder(folder, overwrite, FILES) as new:
         if static is not None:

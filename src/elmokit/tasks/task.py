@@ -179,6 +179,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         out: str | Path | None = None,
         resume: bool = False,
         columns: dict[str, str] | None = None,
+        layers: FrozenLayers | None = None,
         say: Callable[[str], None] | None = None,
     ) -> Self:
         """Train a model.
@@ -192,6 +193,8 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
             out: Folder for the model and for resuming; None keeps the model in memory only.
             resume: Continue the training in ``out``.
             columns: Which columns of the files to read; see docs/task-data.md.
+            layers: Where to keep ELMo's layers. Trainings on the same sentences can share one; it
+                is not closed. None keeps them for this training alone.
             say: Called with each line of progress; None is silent.
         """
         elmo = Elmo.load() if elmo is None else elmo
@@ -211,7 +214,12 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
             elmo = copy.deepcopy(elmo)
         torch.manual_seed(settings.training.seed)
         task = cls(settings, labels, elmo, _static_table(settings))
-        run = TaskRun(None if out is None else file_path(out, "out").expanduser(), resume)
+        if layers is not None and (layers.elmo is not elmo or layers.layers != task.input.layers):
+            raise InputError(
+                f"layers= must be FrozenLayers(elmo, {task.input.layers}) of the same elmo for "
+                "these settings"
+            )
+        run = TaskRun(None if out is None else file_path(out, "out").expanduser(), resume, layers)
         train_task(task, known, held_out, run, say or _silent)
         return task
 
@@ -227,7 +235,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         """Load a saved model.
 
         Args:
-            folder: A saved model, or the folder of a training.
+            folder: A saved model, the folder of a training, or the name of a bundled model.
             elmo: The biLM it was trained with, if it is loaded already.
             device: Where to run; None uses a GPU if available.
             tokenizer: How to split strings, such as "whitespace" for text that is tokenised
@@ -247,9 +255,16 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         task.about = found.about
         return task
 
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model into a folder, complete with its biLM unless that is a bundled one."""
-        saved.write(self, file_path(folder, "folder").expanduser(), flag(overwrite, "overwrite"))
+    def save(self, folder: str | Path, *, overwrite: bool = False, dtype: str = "float32") -> None:
+        """Write the model into a folder, complete with its biLM unless that is a bundled one.
+
+        Args:
+            folder: Where to write it.
+            overwrite: Replace an existing model.
+            dtype: "float32", or "int8" for a file of about a quarter of the size.
+        """
+        path = file_path(folder, "folder").expanduser()
+        saved.write(self, path, flag(overwrite, "overwrite"), dtype=dtype)
 
     def __call__(self, text: Any) -> Any:
         """Predict for one text or example, or for each of a list."""

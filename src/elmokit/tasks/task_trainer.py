@@ -50,6 +50,8 @@ class TaskRun:
     """Folder of the training; None keeps nothing on disk."""
     resume: bool = False
     """Whether to continue the training in the folder."""
+    layers: FrozenLayers | None = None
+    """Where to keep ELMo's layers; None for a place of its own."""
 
     @property
     def best(self) -> Path | None:
@@ -99,7 +101,8 @@ def train_task(
             _remove_leftovers(run.folder)
         signal = stack.enter_context(StopSignal(say))
         training = _Training(task, *prepared, run, checksum, say, signal)
-        stack.enter_context(training.layers)
+        if run.layers is None:
+            stack.enter_context(training.layers)
         training.prepare()
         with signal.after_the_step():
             training.run_epochs()
@@ -128,7 +131,7 @@ class _Training:
         )
         self.checksum = None if self.tuned else checksum  # it changes as the biLM learns
         limit = 0 if self.tuned else round(self.settings.training.cache_gb * _GB)
-        self.layers = FrozenLayers(task.elmo, task.input.layers, limit, run.folder)
+        self.layers = run.layers or FrozenLayers(task.elmo, task.input.layers, limit, run.folder)
         bilm = task.elmo.bilm if self.tuned else None
         self.groups = parameter_groups(task.network, bilm, self.settings)
         training = self.settings.training
