@@ -99,6 +99,7 @@ def _make(name: str, data: Path, work: Path) -> None:
         train, dev, elmo=Elmo.load("en"), out=work, resume=(work / "training.json").exists(),
         say=lambda line: print(f"{name}: {line}", flush=True),
     )  # fmt: skip
+    BUNDLED.mkdir(exist_ok=True)
     task.save(BUNDLED / name, overwrite=True, dtype="int8")
     _describe(load(BUNDLED / name), head, test)
 

@@ -7,6 +7,7 @@ import pytest
 
 from elmokit.analysis.scatter import read_examples
 from elmokit.cli.tours import CHINESE, ENGLISH, EXAMPLES, GAP, TOURS
+from elmokit.tasks.names import bundled_tasks
 from helpers.pictures import n_colours
 from helpers.processes import run_process
 
@@ -28,6 +29,9 @@ def test_demo(tmp_path):
     assert "not life but a [play]" in done.stdout  # nearest to the theatre's
     assert "orchestra .   piano, violin" in done.stdout
     assert "river .   side, " in done.stdout
+    assert "ner  [Angela Merkel PER] flew from [Berlin LOC] to [Paris LOC]" in done.stdout
+    assert "record/VERB the/DET record/NOUN" in done.stdout
+    assert "srl  [The committee ARG0]" in done.stdout
     assert n_colours(tmp_path / "new" / "demo" / "banks.png") > 20
     assert "LSTM layer 2" in done.stdout
     assert "token layer" in done.stdout
@@ -111,6 +115,11 @@ def test_the_language_chooses_the_model(cli, monkeypatch, tmp_path):
         done = cli("demo", "--lang", lang)
         assert done.returncode == 2
         assert f"there is no model '{tmp_path / lang}'" in done.stderr
+
+
+def test_task_models_need_the_weights_they_were_trained_with(cli, lm_folder):
+    assert "ner  " not in cli("demo", "--model", lm_folder).stdout
+    assert set(ENGLISH.tasks) == set(bundled_tasks())
 
 
 @pytest.mark.parametrize("tour", TOURS.values(), ids=TOURS)

@@ -6,10 +6,13 @@ import sys
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from elmokit import Elmo
-from elmokit.errors import FormatError, ModelNotFoundError
+from elmokit.errors import FormatError, InputError, ModelNotFoundError
 from elmokit.tasks import NerTagger, PosTagger, TextClassifier, load
+from elmokit.tasks.frozen_layers import FrozenLayers
 from helpers.task_data import reviews, tagged
 
 SENTENCE = ["Ann", "went", "to", "New", "York", "."]
@@ -46,6 +49,7 @@ def test_it_is_complete(saved, tmp_path):
     assert {p.name for p in folder.iterdir()} == {
         "task.json", "head.safetensors", "vectors.txt", "bilm", "README.md",
     }  # fmt: skip
+    assert len({p.stat().st_mode for p in folder.iterdir() if p.is_file()}) == 1  # all can be read
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "B-LOC" in card
     assert "layer weights at input" in card
@@ -106,3 +110,54 @@ def test_what_is_not_a_task_model(saved, tmp_path):
     head.write_bytes(head.read_bytes()[:-10])
     with pytest.raises(FormatError, match="not a complete task model"):
         load(folder, device="cpu")
+
+
+def test_eight_bits(saved, tmp_path):
+    """Small matrices stay in float16; predictions hardly change."""
+    saved.save(tmp_path / "whole")
+    saved.save(tmp_path / "small", dtype="int8")
+    again = NerTagger.load(tmp_path / "small", device="cpu")
+    texts = [example.words for example in tagged(30, 2)]
+    same = [a.tags == b.tags for a, b in zip(again(texts), saved(texts), strict=True)]
+    assert sum(same) >= 27
+    again.save(tmp_path / "twice", dtype="int8")  # what is rounded already does not change
+    first, second = (load_file(tmp_path / n / "head.safetensors") for n in ("small", "twice"))
+    assert first.keys() == second.keys()
+    for name, tensor in first.items():
+        torch.testing.assert_close(tensor, second[name], rtol=1e-6, atol=0)
+    with pytest.raises(InputError, match="dtype must be float32 or int8"):
+        saved.save(tmp_path / "other", dtype="int4")
+
+
+def test_damaged_scales(saved, tmp_path):
+    wide = NerTagger.train(
+        tagged(20), tagged(5, 1), elmo=saved.elmo,
+        settings={"model": {"hidden_dim": 80}, "training": {"epochs": 1}},
+    )  # fmt: skip
+    wide.save(tmp_path / "wide", dtype="int8")
+    path = tmp_path / "wide" / "head.safetensors"
+    tensors = load_file(path)
+    scale = next(name for name in tensors if name.endswith(".scale"))
+    tensors[scale] = tensors[scale][:-1].clone()
+    save_file(tensors, path)
+    with pytest.raises(FormatError, match="is not a complete task model"):
+        NerTagger.load(tmp_path / "wide", device="cpu")
+
+
+def test_trainings_share_layers(tiny, quick):
+    quick["training"]["epochs"] = 1
+    quick["input"] = {"layers": "mix"}
+    given = {"train": tagged(20), "dev": tagged(5, 1), "elmo": tiny, "settings": quick}
+    alone = NerTagger.train(**given)
+    with FrozenLayers(tiny, [0, 1, 2], 1 << 20) as layers:
+        for _ in range(2):
+            said = []
+            shared = NerTagger.train(**given, layers=layers, say=said.append)
+            for name, tensor in shared.network.state_dict().items():
+                assert torch.equal(tensor, alone.network.state_dict()[name])
+        assert not any("on disk" in line for line in said)  # nothing is computed twice
+    with (
+        pytest.raises(InputError, match="layers= must be FrozenLayers"),
+        FrozenLayers(tiny, [0]) as other,
+    ):
+        NerTagger.train(**given, layers=other)

@@ -40,7 +40,7 @@ def demo(
 ) -> None:
     """Take a short tour: one word in different sentences, and what its vectors are good for."""
     from elmokit.arguments import one_of
-    from elmokit.formats import DEFAULT_MODEL
+    from elmokit.formats import DEFAULT_MODEL, bundled_name
 
     tour = TOURS[one_of(lang, "lang", TOURS)]
     if not model.is_given:
@@ -53,6 +53,9 @@ def demo(
     _uses(elmo, tour)
     if elmo.config.vocabulary_size:
         _gaps(elmo, tour)
+    # task models belong to the weights they were trained with
+    if bundled_name(elmo.source) == lang and elmo.precision == "float32":
+        _tasks(elmo, tour)
     if out is not None:
         _picture(elmo, tour, out)
 
@@ -127,6 +130,18 @@ def _fillers(elmo: Elmo, tour: Tour, sentence: str) -> str:
     before, after = (elmo.tokenize(part) for part in sentence.split(GAP))
     found = elmo.substitutes([*before, GAP, *after], len(before))
     return tour.comma.join(word for word, _ in found[:6])
+
+
+def _tasks(elmo: Elmo, tour: Tour) -> None:
+    """Print what the bundled task models predict."""
+    from elmokit.tasks import load
+
+    if tour.tasks:
+        print(f"\n{tour.tasks_title}\n")
+    for name, sentence in tour.tasks.items():
+        task = load(name, elmo=elmo)
+        for line in task.show(task(sentence)).splitlines():
+            print(f"  {name}  {line}")
 
 
 def _picture(elmo: Elmo, tour: Tour, folder: Path) -> None:

@@ -67,6 +67,10 @@ class Tour:
     drawn: Mapping[str, str] = field(default_factory=dict)
     """Translations of other English texts in the picture."""
 
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    """Bundled task models, and a sentence for each."""
+    tasks_title: str = ""
+
 
 ENGLISH = Tour(
     tokenizer="whitespace",
@@ -121,6 +125,12 @@ ENGLISH = Tour(
     labelled="banks.tsv",
     picture="banks",
     picture_title='Two dozen uses of "bank" as points:',
+    tasks={
+        "ner": "Angela Merkel flew from Berlin to Paris and met the board of Siemens .",
+        "pos": "They refuse to record the record , so he can open the can .",
+        "srl": "The committee will publish the report in Geneva next week .",
+    },
+    tasks_title="Small task models in the package read these vectors (elmokit predict NAME):",
 )
 
 CHINESE = Tour(

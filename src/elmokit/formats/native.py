@@ -101,19 +101,29 @@ def write(
     tensors = rounded(checkpoint.tensors, dtype)
     with new_folder(folder, overwrite, MODEL_FILES) as new:
         (new / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        try:
-            save_file(tensors, new / "model.safetensors", metadata={"format": "pt"})
-        except SafetensorError as error:  # such as a full disk
-            number = re.search(r"os error (\d+)", str(error))
-            raise OSError(int(number[1]) if number else None, str(error)) from error
-        # safetensors makes the file readable by its owner only
-        shutil.copymode(new / "config.json", new / "model.safetensors")
+        write_tensors(tensors, new / "model.safetensors", new / "config.json")
         for key, name in _LISTS.items():
             if items := getattr(checkpoint, key):
                 text = "".join(item + "\n" for item in items)
                 (new / name).write_bytes(text.encode("utf-8"))
         card = model_card(checkpoint, folder.name)
         (new / "README.md").write_text(card, encoding="utf-8", errors="replace")
+
+
+def write_tensors(tensors: dict[str, Tensor], file: Path, like: Path) -> None:
+    """Write a file of safetensors.
+
+    Args:
+        tensors: What to write.
+        file: Where.
+        like: A file with the permissions to give it: safetensors lets only its owner read it.
+    """
+    try:
+        save_file(tensors, file, metadata={"format": "pt"})
+    except SafetensorError as error:  # such as a full disk
+        number = re.search(r"os error (\d+)", str(error))
+        raise OSError(int(number[1]) if number else None, str(error)) from error
+    shutil.copymode(like, file)
 
 
 def _read_weights(source: Source, config: ModelConfig) -> dict[str, Tensor]:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from elmokit._version import __version__
@@ -213,7 +213,7 @@ def write(
         (new / "task.json").write_text(
             json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
-        save_file(tensors, new / "head.safetensors", metadata={"format": "pt"})
+        native.write_tensors(tensors, new / "head.safetensors", new / "task.json")
         if name is None:
             native.write(task.elmo.checkpoint(), new / "bilm")
         (new / "README.md").write_text(card(values, _shown_name(folder)), encoding="utf-8")

@@ -146,23 +146,29 @@ class _Training:
         """Resume, or compute ELMo's layers of all examples."""
         if self.run.resume:
             self._resume()
-        if self.task.input.layers and not self.tuned:
+        if self.task.input.layers and not self.tuned and not self._is_over():
             texts = (text for item in (*self.train, *self.dev) for text in item.texts)
             self.layers.keep((s for text in texts for s in text), self.say)
 
     def run_epochs(self) -> None:
         """Train until the last epoch, until patience ends, or until asked to stop."""
-        training = self.settings.training
-        while self.progress.epoch < training.epochs and not self.signal.asked:
-            waited = self.progress.epoch - self.progress.best_epoch
-            if self.progress.epoch and waited >= training.patience:
-                self.say(f"no better score for {waited} epochs")
-                return
+        while not self._is_over() and not self.signal.asked:
             started = time.monotonic()
             loss = self._epoch()
             if loss is None:
                 return
             self._evaluate(loss, started)
+        if self._waited() >= self.settings.training.patience:
+            self.say(f"no better score for {self._waited()} epochs")
+
+    def _waited(self) -> int:
+        """Epochs since the best one."""
+        return self.progress.epoch - self.progress.best_epoch
+
+    def _is_over(self) -> bool:
+        """Whether all epochs are done, or patience has ended."""
+        training, epoch = self.settings.training, self.progress.epoch
+        return epoch >= training.epochs or (epoch > 0 and self._waited() >= training.patience)
 
     def _epoch(self) -> float | None:
         """Train for an epoch; return its mean loss, or None if asked to stop."""
