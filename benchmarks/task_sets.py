@@ -30,6 +30,8 @@ class Data:
     seeds: int = 3
     model: str = "en"
     """The biLM. GloVe is English, so the Chinese one has no static vectors beside it."""
+    most: int | None = None
+    """Only so many training and test examples, chosen at random: for a CPU."""
     paper: str = ""
     """The ELMo paper's relative error reduction, where it has one."""
 
@@ -46,6 +48,8 @@ DATA = {
                        settings={"training": {"epochs": 4, "batch_size": 64}}),
     "imdb": Data("classify", "imdb/train.tsv", None, "imdb/test.tsv",
                  {"label": "1", "text": "3"}, {"training": {"epochs": 4}}),
+    "imdb-2000": Data("classify", "imdb/train.tsv", None, "imdb/test.tsv",
+                      {"label": "1", "text": "3"}, {"training": {"epochs": 8}}, most=2000),
     "trec": Data("classify", "sentconv/TREC.train.all", None, "sentconv/TREC.test.all"),
     "subj": Data("classify", "sentconv/subj.all", None, None),
     "chnsenticorp": Data("classify", "chnsenticorp/train.tsv", "chnsenticorp/dev.tsv",

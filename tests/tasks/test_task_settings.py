@@ -1,9 +1,12 @@
 """Settings of task models."""
 
+from pathlib import Path
+
 import pytest
 
 from elmokit.errors import ConfigError
-from elmokit.tasks import NerTagger
+from elmokit.pretrain.recipe import read_toml
+from elmokit.tasks import NerTagger, task_class
 from elmokit.tasks.schedules import rate_factor
 from elmokit.tasks.task_settings import InputSettings
 
@@ -54,3 +57,12 @@ def test_schedules():
         assert factors[:rise] == sorted(factors[:rise])
         assert factors[rise:] == sorted(factors[rise:], reverse=True)
         assert 0 < factors[-1] < 0.05
+
+
+def test_recipes_of_the_package():
+    recipes = sorted((Path(__file__).parents[2] / "recipes" / "tasks").glob("*.toml"))
+    assert [path.stem for path in recipes] == ["sentiment"]
+    for path in recipes:
+        settings = task_class(path.stem).defaults.changed(read_toml(path))
+        assert task_class(path.stem).defaults.changed(settings.to_dict()) == settings
+        assert f"elmokit train {path.stem} --recipe recipes/tasks/{path.name}" in path.read_text()
