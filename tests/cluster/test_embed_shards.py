@@ -12,9 +12,10 @@ import pytest
 from elmokit import Elmo
 from elmokit.cluster import embed_shards as module
 from elmokit.cluster import store_lock
+from elmokit.cluster.manifest import Plan
 from elmokit.cluster.shard_reader import ShardFolder
 from elmokit.cluster.shard_store import Store
-from elmokit.cluster.shard_writer import ModelSpec
+from elmokit.cluster.shard_writer import ModelSpec, ShardWriter
 from elmokit.errors import InputError, MissingExtraError, OutputError
 from helpers.models import TINY, write_published
 from helpers.shards import InlinePool, check_vectors, finished, write_corpus
@@ -173,6 +174,8 @@ def test_a_worker_with_another_model_computes_nothing(embed, lines, tmp_path, mo
         ({"shard_rows": 0}, "shard_rows must be"),
         ({"sentence_vectors": "sum"}, "sentence_vectors must be"),
         ({"resume": True, "restart": True}, "not both"),
+        ({"address": "auto:1"}, 'goes with engine="ray"'),
+        ({"gpus_per_worker": 1}, "needs GPUs; leave out device='cpu'"),
     ],
 )
 def test_wrong_options(embed, lines, options, message):
@@ -231,8 +234,8 @@ def test_shards_that_disappear(embed, lines, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_LISTING_SECONDS", 0.0)
     run = module.Scheduler.run
 
-    def then_delete(self, workers):
-        tally = run(self, workers)
+    def then_delete(self):
+        tally = run(self)
         (tmp_path / "out" / tally.records[1].file).unlink()
         return tally
 
@@ -245,6 +248,7 @@ def test_shards_that_disappear(embed, lines, tmp_path, monkeypatch):
 def test_two_runs_in_an_object_store(embed, lines, monkeypatch):
     monkeypatch.setattr(store_lock, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(store_lock, "DEAD_AFTER_SECONDS", 1.0)
+    monkeypatch.setattr(store_lock, "SETTLE_SECONDS", 0.1)
     store = Store("memory://two/run")
     with (
         store_lock.lock_store(store, "other:1", print),
@@ -253,3 +257,88 @@ def test_two_runs_in_an_object_store(embed, lines, monkeypatch):
         embed("text.txt", out="memory://two/run")
     assert embed("text.txt", out="memory://two/run").rows == len(lines)
     assert store.read("lock") is None
+
+
+def test_a_worker_of_a_discarded_run_changes_nothing(embed, lines, tmp_path, tiny, monkeypatch):
+    """The driver was killed, and the run started again with other options."""
+    pools = []
+
+    class Kept(InlinePool):
+        def __init__(self, spec, *given):
+            super().__init__(spec, *given)
+            pools.append(self)
+
+    monkeypatch.setattr(module, "LocalPool", Kept)
+    embed("text.txt")
+    old, parts = pools[0]._writer, Plan.read(Store(tmp_path / "out")).ranges()
+    stale = (tmp_path / "out" / "shards" / "000001.json").read_bytes()
+    write = ShardWriter.write
+
+    def late(self, part, attempt=1):
+        if part.number == 1 and self is not old:
+            with pytest.raises(OutputError, match="another run writes to"):
+                write(old, part)  # it notices that its plan is gone
+            (tmp_path / "out" / "shards").mkdir(exist_ok=True)
+            (tmp_path / "out" / "shards" / "000001.json").write_bytes(stale)  # or not yet
+        return write(self, part, attempt)
+
+    monkeypatch.setattr(ShardWriter, "write", late)
+    embed("text.txt", layers="top", restart=True)
+    assert len(parts) == len(ShardFolder(tmp_path / "out").records)
+    check_vectors(tmp_path / "out", tiny, lines, layers="top")
+
+
+def test_the_output_is_not_read_as_input(embed, lines, tmp_path):
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "text.txt").rename(tmp_path / "texts" / "text.txt")
+    with pytest.raises(InputError, match="is inside the input .*texts; choose another folder"):
+        embed("texts", out="texts/vectors")
+    with pytest.raises(InputError, match="is inside the input memory://in; choose another folder"):
+        embed("memory://in", out="memory://in/vectors")
+    assert embed("texts", out="texts-vectors").rows == len(lines)
+
+
+def test_a_file_that_becomes_shorter(embed, lines, tmp_path, monkeypatch):
+    text = tmp_path / "text.txt"
+    run = module.Scheduler.run
+
+    def then_cut(self):
+        text.write_bytes(text.read_bytes()[:2000])
+        return run(self)
+
+    monkeypatch.setattr(module.Scheduler, "run", then_cut)
+    done = embed("text.txt")
+    assert done.set_aside
+    assert all("is shorter than when the run was planned" in r for r in done.set_aside.values())
+    assert not json.loads((tmp_path / "out" / "manifest.json").read_text())["complete"]
+
+
+@pytest.mark.parametrize("name", ["data/mine/x", "shards/notes.json", "mine/x"])
+def test_files_of_others_between_ours(embed, lines, tmp_path, name):
+    embed("text.txt")
+    file = tmp_path / "out" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    for option in ("resume", "restart"):
+        with pytest.raises(OutputError, match="contains other files: "):
+            embed("text.txt", **{option: True})
+        assert file.read_text() == "mine"
+
+
+def test_restarting_leaves_nothing_of_the_run_before(embed, lines, tmp_path):
+    embed("text.txt")
+    before = {path.name for path in (tmp_path / "out" / "data").iterdir()}
+    embed("text.txt", layers="top", restart=True)
+    assert before.isdisjoint(path.name for path in (tmp_path / "out" / "data").iterdir())
+
+
+def test_a_store_that_cannot_be_used(embed, lines, monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("Unable to locate credentials")
+
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.cat_file", refuse)
+    with pytest.raises(OutputError, match="cannot use memory://x .*Unable to locate cred.*check"):
+        embed("text.txt", out="memory://x")
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.info", refuse)
+    with pytest.raises(InputError, match="cannot read memory://in: Unable to locate credentials"):
+        embed("memory://in")

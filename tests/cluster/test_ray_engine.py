@@ -181,7 +181,7 @@ def test_a_cluster_without_room_says_so_and_waits(cluster, command, tmp_path, ti
             stderr=file,
         )
     try:
-        wait_for(lambda: "no worker has started: each needs 1 CPU" in log.read_text())
+        wait_for(lambda: "no worker can start: each needs 1 CPU" in log.read_text())
         assert "of the cluster's 0 CPUs and 0 GPUs, 0 and 0 are free" in log.read_text()
         cluster.start_second()
         assert process.wait(240) == 0, log.read_text()

@@ -39,11 +39,14 @@ class PretendedRay:
 
     def _actor(self, *_):
         self.started += 1
-        name = f"actor {self.started}"
-        return SimpleNamespace(ready=SimpleNamespace(remote=lambda: name))
+        calls = {
+            call: SimpleNamespace(remote=lambda name=f"{call} {self.started}": name)
+            for call in ("alive", "load")
+        }
+        return SimpleNamespace(**calls)
 
-    def wait(self, refs, **_):
-        return [ref for ref in refs if ref in self.answers][:1], []
+    def wait(self, refs, num_returns=1, **_):
+        return [ref for ref in refs if ref in self.answers][:num_returns], []
 
     def get(self, ref):
         if isinstance(self.answers[ref], Exception):
@@ -112,6 +115,34 @@ def test_what_a_cluster_cannot_give(pool, given, message):
         pool(**given)
 
 
+def start(ray, made, clock, number):
+    ray.answers[f"alive {number}"] = {"kind": "alive"}
+    assert after(clock, 1, made) == []
+    ray.answers[f"load {number}"] = {"kind": "ready", "name": "m:1"}
+    assert [outcome.kind for outcome in after(clock, 1, made)] == ["ready"]
+
+
+def test_a_model_that_loads_slowly(pool):
+    made, ray, said, clock = pool(CPU=1.0)
+    ray.answers["alive 1"] = {"kind": "alive"}
+    for _ in range(50):
+        assert after(clock, 60, made) == []
+    assert said == []
+
+
+def test_idle_workers_of_a_lost_machine_are_replaced(pool):
+    """They have nothing to answer, so nobody would notice before they get a shard."""
+    made, ray, _, clock = pool(CPU=3.0)
+    for number in (1, 2, 3):
+        start(ray, made, clock, number)
+    made._waiting["shard"] = 0
+    ray.answers |= {"shard": RuntimeError("gone"), "alive 2": RuntimeError("gone too")}
+    outcomes = after(clock, 1, made)
+    assert [(outcome.worker, outcome.kind) for outcome in outcomes] == [(0, "died"), (1, "died")]
+    assert ray.started == 5
+    assert 2 in made._up
+
+
 def test_waiting_is_said_and_ends(pool):
     made, ray, said, clock = pool()
     assert ray.started == 1  # it waits for a machine
@@ -119,7 +150,7 @@ def test_waiting_is_said_and_ends(pool):
     assert said == []
     after(clock, 6, made)
     assert said == [
-        "no worker has started: each needs 1 CPU, and of the cluster's 0 CPUs and 0 GPUs, 0 and 0 "
+        "no worker can start: each needs 1 CPU, and of the cluster's 0 CPUs and 0 GPUs, 0 and 0 "
         "are free; waiting for 16 s so far"
     ]
     after(clock, 30, made)
@@ -132,8 +163,7 @@ def test_waiting_is_said_and_ends(pool):
 
 def test_waiting_begins_again_when_the_last_worker_dies(pool):
     made, ray, said, clock = pool(CPU=1.0)
-    ray.answers["actor 1"] = {"kind": "ready", "name": "w"}
-    assert [outcome.kind for outcome in after(clock, 10, made)] == ["ready"]
+    start(ray, made, clock, 1)
     after(clock, 5000, made)
     assert said == []
     made._waiting["lost"] = 0

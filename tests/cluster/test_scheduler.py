@@ -15,16 +15,18 @@ def parts(n):
 
 
 def record(shard):
-    return Record(shard, f"{shard}", "", 0, 1, "", "", 1, 5, 1, "", 0.5, "w", 1)
+    return Record(shard, f"{shard}", "", 0, 1, "", "", "", 1, 5, 1, "", 0.5, "w", 1)
 
 
 class FakePool:
     """Workers that do what ``answer(worker, shard, attempt)`` says."""
 
-    def __init__(self, n, answer):
+    def __init__(self, n, answer, machine=lambda worker: ""):
         self.workers = range(n)
         self._answer = answer
-        self._outcomes = deque(Outcome(worker, "ready") for worker in self.workers)
+        self._outcomes = deque(
+            Outcome(worker, "ready", name=f"{machine(worker)}:{worker}") for worker in self.workers
+        )
         self.retired, self.assigned = [], []
 
     def assign(self, worker, part, attempt):
@@ -47,7 +49,7 @@ def run(pool, n):
     scheduler = Scheduler(
         pool, parts(n), lambda *given: aside.append(given), lambda *given: seen.append(given)
     )
-    tally = scheduler.run(pool.workers)
+    tally = scheduler.run()
     assert len(seen) == n == len(tally.records) + len(aside)
     return tally, aside, seen
 
@@ -108,6 +110,7 @@ def test_a_worker_that_cannot_start_is_left_out():
 
 def test_a_worker_that_joins_later_gets_shards():
     pool = FakePool(1, lambda *_: "done")
+    pool.workers = [0, 7]
     pool._outcomes.append(Outcome(7, "ready"))
     _, _, seen = run(pool, 10)
     assert {worker for worker, *_ in pool.assigned} == {0, 7}
@@ -128,4 +131,50 @@ def test_the_check_ends_a_run():
 
     pool = FakePool(1, lambda *_: "done")
     with pytest.raises(OutputError, match="lost"):
-        Scheduler(pool, parts(3), print, print, check).run(pool.workers)
+        Scheduler(pool, parts(3), print, print, check).run()
+
+
+@pytest.mark.parametrize("kind", ["error", "died"])
+def test_a_bad_machine_does_not_empty_the_queue(kind):
+    """Three of nine workers are on a machine where everything fails at once."""
+    pool = FakePool(
+        9, lambda worker, *_: kind if worker < 3 else "done", lambda worker: f"m{worker // 3}"
+    )
+    tally, aside, _ = run(pool, 300)
+    assert (len(tally.records), aside) == (300, [])
+    if kind == "error":  # what dies is replaced, maybe elsewhere
+        assert set(pool.retired) <= {0, 1, 2}
+        assert len([worker for worker, *_ in pool.assigned if worker < 3]) <= 9
+
+
+def test_a_shard_is_tried_on_another_machine_first():
+    pool = FakePool(
+        4,
+        lambda worker, shard, _: "error" if shard == 0 and worker < 2 else "done",
+        lambda worker: f"m{worker // 2}",
+    )
+    run(pool, 12)
+    tried = [worker // 2 for worker, shard, _ in pool.assigned if shard == 0]
+    assert tried in ([0, 1], [1])
+
+
+def test_one_worker_alone_tries_everything_three_times():
+    pool = FakePool(1, lambda worker, shard, _: "error" if shard < 5 else "done")
+    _, aside, _ = run(pool, 8)
+    assert sorted(shard for shard, *_ in aside) == [0, 1, 2, 3, 4]
+    assert pool.retired == []
+
+
+def test_workers_that_have_not_started_yet_are_waited_for():
+    pool = FakePool(2, lambda *_: "done")
+    pool._outcomes = deque([Outcome(0, "unfit", reason="no GPU")])
+    waited = []
+
+    def wait(seconds):
+        waited.append(seconds)
+        if len(waited) == 5:
+            return [Outcome(1, "ready", name="m:1")]
+        return FakePool.wait(pool, seconds)
+
+    pool.wait = wait
+    assert len(run(pool, 3)[0].records) == 3

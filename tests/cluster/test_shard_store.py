@@ -6,6 +6,7 @@ import fsspec
 import pytest
 
 from elmokit.cluster.shard_store import TEMPORARY, Store
+from elmokit.errors import InputError
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -43,7 +44,6 @@ def test_a_file_system_without_conditional_put(store, monkeypatch):
 
 
 def test_files_are_listed_and_removed(store):
-    assert store.is_empty()
     store.replace("data/a", b"12")
     store.replace("data/a", b"123")
     with store.new_file() as file:
@@ -51,7 +51,11 @@ def test_files_are_listed_and_removed(store):
         store.publish(file, "data/b")
         assert not file.exists() or not store.is_local
     assert store.sizes("data") == {"data/a": 3, "data/b": 4}
-    assert not store.is_empty()
+    assert set(store.folders()) - {TEMPORARY} == {"data"}
+    assert store.read_all(["data/a", "data/b", "data/c"]) == {"data/a": b"123", "data/b": b"1234"}
+    assert store.read_all([]) == {}
+    store.remove_files(["data/a"])
+    assert list(store.sizes("data")) == ["data/b"]
     store.remove("data")
     store.remove("nothing")
     assert store.sizes("data") == {}
@@ -64,3 +68,14 @@ def test_a_failed_write_leaves_nothing(tmp_path):
         file.write_bytes(b"half")
         raise OSError("full")
     assert list((tmp_path / "store" / TEMPORARY).iterdir()) == []
+
+
+def test_names_that_are_patterns(tmp_path):
+    with pytest.raises(InputError, match="choose another name"):
+        Store("memory://run[1]")
+    (tmp_path / "run1").mkdir()
+    (tmp_path / "run1" / "kept").write_text("x")
+    store = Store(tmp_path / "run[1]")
+    store.replace("kept", b"y")
+    store.remove("kept")
+    assert (tmp_path / "run1" / "kept").exists()

@@ -16,6 +16,7 @@ from elmokit.errors import OutputError
 def store(monkeypatch):
     monkeypatch.setattr(store_lock, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(store_lock, "DEAD_AFTER_SECONDS", 1.0)
+    monkeypatch.setattr(store_lock, "SETTLE_SECONDS", 0.3)
     place = Store("memory://locked")
     place.remove("lock")
     yield place
@@ -66,7 +67,6 @@ def test_a_lock_that_is_released_meanwhile_is_taken_at_once(store):
 
 def test_a_run_that_lost_its_lock_ends(store):
     with lock_store(store, "first:1", silent) as lock:
-        StoreLock(store, "second:2")  # a lock that is made but not taken changes nothing
         other = StoreLock(store, "second:2")
         store.replace("lock", other._content())
         until = time.monotonic() + 10
@@ -90,3 +90,38 @@ def test_network_failures_do_not_end_the_run(store, monkeypatch):
         monkeypatch.undo()
         lock.check()
     assert fsspec.filesystem("memory").exists("/locked/lock") is False
+
+
+def test_one_of_two_runs_that_find_the_same_dead_lock(store):
+    StoreLock(store, "killed:1").take(silent)
+    runs, refused = [StoreLock(store, f"run:{i}") for i in range(2)], []
+
+    def take(run):
+        try:
+            run.take(silent)
+        except OutputError:
+            refused.append(run)
+
+    threads = [threading.Thread(target=take, args=(run,)) for run in runs]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.1)
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 1
+
+
+def test_nothing_is_decided_while_the_store_is_out_of_reach(store, monkeypatch):
+    monkeypatch.setattr(store_lock, "UNREACHABLE_SECONDS", 1.5)
+
+    def unreachable(*_):
+        raise OSError(110, "timed out")
+
+    with lock_store(store, "first:1", silent) as lock:
+        monkeypatch.setattr(store, "replace", unreachable)
+        time.sleep(0.9)
+        started = time.monotonic()
+        with pytest.raises(OutputError, match="could not be reached"):
+            lock.check()
+        assert time.monotonic() - started > 0.3
+        monkeypatch.undo()

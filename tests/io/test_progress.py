@@ -94,6 +94,23 @@ def test_time_left(terminal, monkeypatch):
         assert "0:06:00" in terminal.getvalue()
 
 
+def test_time_left_of_pieces_that_take_minutes(terminal, monkeypatch):
+    """Four at a time, after half of the work was done by an earlier run."""
+    now = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 3600)
+    with DelayedProgress("working", 200, "shards", already=100) as bar:
+        bar._show_bar()
+        assert "so far" in bar._line()
+        now[0] += 125
+        for _ in range(4):
+            bar.advance(1)
+        assert bar._seconds_left(now[0]) == 96 / 4 * 125
+        bar._bar.refresh()
+        assert "50:00" in terminal.getvalue()
+        assert bar._line() == "working: 104 of 200 shards, 50 min left"
+
+
 def test_bytes_are_shown_in_units(terminal):
     with DelayedProgress("reading", 3_000_000, "bytes") as bar:
         bar.advance(1_500_000)

@@ -18,11 +18,11 @@ from elmokit.cluster.manifest import Plan, Record
 from elmokit.cluster.scheduler import Scheduler, Tally
 from elmokit.cluster.shard_inputs import Range, find_inputs
 from elmokit.cluster.shard_rows import read_rows
-from elmokit.cluster.shard_store import Store, check_parent
+from elmokit.cluster.shard_store import Store, check_parent, is_disk, open_place
 from elmokit.cluster.shard_writer import ModelSpec, ShardSpec, worker_name
 from elmokit.cluster.store_lock import lock_store
 from elmokit.embed.run import vector_settings
-from elmokit.errors import InputError, LanguageWarning, MissingExtraError, OutputError
+from elmokit.errors import InputError, LanguageWarning, MissingExtraError, OutputError, shortened
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.pooling import POOLINGS
 from elmokit.inference.vectors import check_batch_size, float_type
@@ -113,12 +113,13 @@ def embed_shards(
     """
     started = time.monotonic()
     options = options or ShardOptions()
-    _check(inputs, options)
+    _check(model, inputs, options)
     store = Store(output)
+    _check_apart(inputs, store)
     with _writing(store, say) as check:
         _check_output(store, options)
         settings, dim = _settings(model, options)
-        plan, done = _plan(store, model, inputs, settings, dim, options)
+        plan, done = _plan(store, model, inputs, settings, dim, options, check)
         parts = [part for part in plan.ranges() if part.number not in done]
         if options.resume:
             say(f"{len(done):,} of {len(plan.ranges()):,} shards are done")
@@ -135,10 +136,12 @@ def embed_shards(
             options.text_column,
             options.sentence_vectors,
             plan.settings,
-            hashlib.sha256(store.read(manifest.PLAN) or b"").hexdigest(),
+            manifest.plan_sha256(store),
         )
         tally = _compute(spec, store, plan, parts, options, say, check)
-        records = _records(store, set(done) | set(tally.records))
+        records = done | tally.records
+        _check_listed(store, records)
+        check()
         manifest.write_manifest(store, plan, records)
         manifest.remove_surplus(store, records.values())
     for note in sorted({note for record in tally.records.values() for note in record.notes})[:1]:
@@ -157,7 +160,7 @@ def embed_shards(
     )
 
 
-def _check(inputs: Sequence[str | Path], options: ShardOptions) -> None:
+def _check(model: ModelSpec, inputs: Sequence[str | Path], options: ShardOptions) -> None:
     """Raise on a mistake before any work is done."""
     if not inputs:
         raise InputError("there is no input; give files, folders or URLs")
@@ -173,6 +176,19 @@ def _check(inputs: Sequence[str | Path], options: ShardOptions) -> None:
     whole_number(options.shard_rows, "shard_rows", 1)
     if options.sentence_vectors is not None:
         one_of(options.sentence_vectors, "sentence_vectors", POOLINGS)
+    if options.engine == "local" and options.address != "auto":
+        raise InputError(f'address={options.address!r} goes with engine="ray"')
+    if options.gpus_per_worker:
+        if model.device is not None and not model.device.startswith("cuda"):
+            raise InputError(
+                f"gpus_per_worker={options.gpus_per_worker:g} needs GPUs; leave out "
+                f"device={model.device!r}"
+            )
+        if options.engine == "local" and options.gpus_per_worker > 1:
+            raise InputError(
+                f"gpus_per_worker={options.gpus_per_worker:g}, but a process uses one GPU; give 1 "
+                "or less"
+            )
     flag(options.resume, "resume")
     flag(options.restart, "restart")
     if options.resume and options.restart:
@@ -184,7 +200,20 @@ def _check(inputs: Sequence[str | Path], options: ShardOptions) -> None:
             import ray  # noqa: F401
     except ImportError as error:
         purpose = f'engine="{options.engine}"'
-        raise MissingExtraError(error.name or "pyarrow", "cluster", purpose) from None
+        extra = "cluster" if options.engine == "ray" else "parquet"
+        raise MissingExtraError(error.name or "pyarrow", extra, purpose) from None
+
+
+def _check_apart(inputs: Sequence[str | Path], store: Store) -> None:
+    """Raise if the output is inside a folder of the input, where it would be read as text."""
+    for given in map(str, inputs):
+        fs, path = open_place(given)
+        if type(fs) is type(store.fs) and f"{store.path()}/".startswith(f"{path.rstrip('/')}/"):
+            if is_disk(fs) and Path(path).is_file():
+                continue  # then it cannot be a folder, which is another mistake
+            raise InputError(
+                f"the output {store.url} is inside the input {given}; choose another folder"
+            )
 
 
 @contextlib.contextmanager
@@ -194,6 +223,13 @@ def _writing(store: Store, say: Callable[[str], None]) -> Iterator[Callable[[], 
     Yields a function that raises if another run has taken the lock.
     """
     if not store.is_local:
+        try:
+            store.read(manifest.PLAN)
+        except Exception as error:  # stores have errors of their own, such as missing credentials
+            raise OutputError(
+                f"cannot use {store.url} ({shortened(str(error))}); check the address, and your "
+                "credentials"
+            ) from error
         with lock_store(store, worker_name(), say) as lock:
             yield lock.check
         return
@@ -251,6 +287,7 @@ def _plan(
     settings: dict[str, Any],
     dim: int,
     options: ShardOptions,
+    check: Callable[[], None],
 ) -> tuple[Plan, dict[int, Record]]:
     """The plan, new or that of the earlier run, and the records of finished shards."""
     if not options.resume or store.read(manifest.PLAN) is None:
@@ -265,6 +302,7 @@ def _plan(
     touched = plan.changed_files(found)
     done = manifest.read_records(store)
     _check_touched(plan, done, touched)
+    check()  # reading the input may have taken hours
     manifest.prepare_again(store, done)
     return plan, done
 
@@ -276,8 +314,11 @@ def _check_touched(plan: Plan, done: dict[int, Record], touched: Sequence[str]) 
     with DelayedProgress("checking the input", sum(p.n_bytes for p in parts), "bytes") as bar:
         for part in parts:
             digest = hashlib.sha256()
-            for _ in read_rows(part, column, digest):
-                pass
+            try:
+                for _ in read_rows(part, column, digest):
+                    pass
+            except OSError as error:
+                raise InputError(f"cannot read {part.path}: {shortened(str(error))}") from error
             if digest.hexdigest() != done[part.number].input_sha256:
                 raise InputError(
                     f"{part.path} has changed since the earlier run, in the input of shard "
@@ -286,10 +327,10 @@ def _check_touched(plan: Plan, done: dict[int, Record], touched: Sequence[str]) 
             bar.advance(part.n_bytes)
 
 
-def _records(store: Store, finished: set[int]) -> dict[int, Record]:
-    """The records of all finished shards, as the store has them."""
+def _check_listed(store: Store, records: dict[int, Record]) -> None:
+    """Raise if the store does not have what the workers have written."""
     until = time.monotonic() + _LISTING_SECONDS
-    while lost := sorted(finished - set(records := manifest.read_records(store))):
+    while lost := manifest.missing_records(store, records.values()):
         if time.monotonic() < until:
             time.sleep(1)
             continue
@@ -297,7 +338,6 @@ def _records(store: Store, finished: set[int]) -> dict[int, Record]:
             f"{len(lost):,} finished shards have disappeared from {store.url}, the first is "
             f"{lost[0]}; compute them again with resume=True"
         )
-    return records
 
 
 def _compute(
@@ -313,6 +353,7 @@ def _compute(
     if not parts:
         return Tally()
     total = sum(part.n_bytes for part in plan.ranges())
+    missing = sum(part.n_bytes for part in parts)
     pool: Any
     if options.engine == "ray":
         from elmokit.cluster.ray_engine import RayPool
@@ -320,7 +361,7 @@ def _compute(
         pool = RayPool(spec, options.address, options.workers, options.gpus_per_worker, say)
     else:
         pool = LocalPool(spec, options.workers, options.gpus_per_worker)
-    bar = DelayedProgress("embedding", total, "bytes")
+    bar = DelayedProgress("embedding", total, "bytes", already=total - missing)
 
     def advance(part: Range, description: str) -> None:
         bar.describe(description)
@@ -330,5 +371,4 @@ def _compute(
         manifest.set_aside(store, shard, reason, attempts)
 
     with contextlib.closing(pool), bar:
-        bar.advance(total - sum(part.n_bytes for part in parts))
-        return Scheduler(pool, parts, set_aside, advance, check).run(pool.workers)
+        return Scheduler(pool, parts, set_aside, advance, check).run()

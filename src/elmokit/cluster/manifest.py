@@ -17,6 +17,7 @@ after a network failure: one of them creates the record, and all others delete t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -28,15 +29,19 @@ from elmokit._version import __version__
 from elmokit.cluster.shard_inputs import InputFile, Range, ranges
 from elmokit.cluster.shard_store import TEMPORARY, Store
 from elmokit.errors import FormatError, InputError
+from elmokit.io.progress import DelayedProgress
 
 VERSION = 1
 PLAN, MANIFEST, README = "plan.json", "manifest.json", "README.md"
 DATA, RECORDS = "data", "shards"
 
 _PART = re.compile(rf"{DATA}/part-\d{{6,}}-[0-9a-f]+\.parquet")
-_OWN = (PLAN, MANIFEST, README, DATA, RECORDS, TEMPORARY, "lock")
+_TOP = (PLAN, MANIFEST, README, "lock")
+_FOLDERS = (DATA, RECORDS, TEMPORARY)
 _AGAIN = "or pass restart=True to start over"
-_RECORD = re.compile(r"(\d{6,})\.json$")
+_RECORD = re.compile(rf"{RECORDS}/(\d{{6,}})\.json")
+_FAILED = re.compile(rf"{RECORDS}/\d{{6,}}\.failed\.json")
+_AT_ONCE = 2000  # records
 
 
 @dataclass(frozen=True)
@@ -89,8 +94,8 @@ class Plan:
             if isinstance(error, InputError):
                 raise
             raise FormatError(
-                f"{store.url}/{PLAN} is damaged ({str(error)[:100]}); pass restart=True to start "
-                "over"
+                f"{store.url}/{PLAN} is damaged ({str(error)[:100]}); delete the folder, and start "
+                "again"
             ) from error
 
     def check_settings(self, settings: dict[str, Any], url: str) -> None:
@@ -151,6 +156,8 @@ class Record:
     """Of the lines of the input, or of the texts in Parquet."""
     model: str
     """Fingerprint of the model."""
+    plan: str
+    """SHA-256 of plan.json: a worker of a run that was discarded may still write."""
     rows: int
     tokens: int
     bytes: int
@@ -169,6 +176,10 @@ class Record:
         """Write the record, unless another process has; returns whether it was written."""
         return store.create(record_name(self.shard), _json(asdict(self)))
 
+    def replace(self, store: Store) -> None:
+        """Write the record in place of another one."""
+        store.replace(record_name(self.shard), _json(asdict(self)))
+
 
 def record_name(shard: int, failed: bool = False) -> str:
     """The name of a shard's record, relative to the folder."""
@@ -183,17 +194,36 @@ def read_record(store: Store, shard: int) -> Record | None:
 
 def read_records(store: Store) -> dict[int, Record]:
     """The records of all finished shards whose data exist and have their size."""
-    data, found = store.sizes(DATA), {}
-    for name in store.sizes(RECORDS):
-        if match := _RECORD.search(name):
-            record = _parse(store.read(name) or b"")
-            if (
-                record is not None
-                and record.shard == int(match[1])
-                and data.get(record.file) == record.bytes
-            ):
-                found[record.shard] = record
+    data, plan, found = store.sizes(DATA), plan_sha256(store), {}
+    names = [name for name in store.sizes(RECORDS) if _RECORD.fullmatch(name)]
+    with DelayedProgress("reading records", len(names), "shards") as bar:
+        for start in range(0, len(names), _AT_ONCE):
+            for name, raw in store.read_all(names[start : start + _AT_ONCE]).items():
+                record = _parse(raw)
+                if (
+                    record is not None
+                    and record_name(record.shard) == name
+                    and record.plan == plan
+                    and data.get(record.file) == record.bytes
+                ):
+                    found[record.shard] = record
+            bar.advance(len(names[start : start + _AT_ONCE]))
     return found
+
+
+def plan_sha256(store: Store) -> str:
+    """The SHA-256 of plan.json."""
+    return hashlib.sha256(store.read(PLAN) or b"").hexdigest()
+
+
+def missing_records(store: Store, records: Iterable[Record]) -> list[int]:
+    """The numbers of finished shards whose record or data the store does not list."""
+    data, names = store.sizes(DATA), store.sizes(RECORDS)
+    return sorted(
+        record.shard
+        for record in records
+        if data.get(record.file) != record.bytes or record_name(record.shard) not in names
+    )
 
 
 def _parse(raw: bytes) -> Record | None:
@@ -213,11 +243,11 @@ def set_aside(store: Store, shard: int, reason: str, attempts: int) -> None:
 def shards_set_aside(store: Store) -> dict[int, str]:
     """The reasons of all shards that were set aside."""
     found = {}
-    for name in store.sizes(RECORDS):
-        if name.endswith(".failed.json"):
-            values = json.loads(store.read(name) or b"{}")
-            if "shard" in values:
-                found[int(values["shard"])] = str(values["reason"])
+    names = [name for name in store.sizes(RECORDS) if _FAILED.fullmatch(name)]
+    for raw in store.read_all(names).values():
+        values = json.loads(raw or b"{}")
+        if "shard" in values:
+            found[int(values["shard"])] = str(values["reason"])
     return dict(sorted(found.items()))
 
 
@@ -228,38 +258,49 @@ def prepare_again(store: Store, finished: Iterable[int]) -> None:
     shards that were set aside are tried again.
     """
     kept = {record_name(shard) for shard in finished}
-    for name in store.sizes(RECORDS):
-        if name not in kept:
-            store.remove(name)
+    store.remove_files(name for name in _own_records(store) if name not in kept)
     store.remove(TEMPORARY)
 
 
 def remove_surplus(store: Store, records: Iterable[Record]) -> None:
     """Delete data that no record names, once every shard has a record or was set aside."""
     kept = {record.file for record in records}
-    for name in store.sizes(DATA):
-        if name not in kept and _PART.fullmatch(name):
-            store.remove(name)
+    store.remove_files(name for name in _own_data(store) if name not in kept)
     store.remove(TEMPORARY)
 
 
 def remove_all(store: Store) -> None:
-    """Delete a run; files that are not ours stay."""
-    for name in _OWN:
-        if name != "lock":
-            store.remove(name)
+    """Delete a run; files that are not ours stay.
+
+    The plan is the last: without it, the rest would be taken for files of others.
+    """
+    store.remove_files([*_own_data(store), *_own_records(store)])
+    store.remove(TEMPORARY)
+    for name in (DATA, RECORDS):
+        store.remove_folder_if_empty(name)
+    for name in (MANIFEST, README, PLAN):
+        store.remove(name)
+
+
+def _own_data(store: Store) -> list[str]:
+    return [name for name in store.sizes(DATA) if _PART.fullmatch(name)]
+
+
+def _own_records(store: Store) -> list[str]:
+    names = store.sizes(RECORDS)
+    return [name for name in names if _RECORD.fullmatch(name) or _FAILED.fullmatch(name)]
 
 
 def other_files(store: Store) -> list[str]:
-    """Files in the folder that no run has written: they must never be deleted."""
-    found = [name for name in store.sizes() if name not in _OWN]
-    data, records = list(store.sizes(DATA)), list(store.sizes(RECORDS))
-    found += [name for name in data if not _PART.fullmatch(name)]
-    found += [name for name in records if not name.endswith(".json")]
+    """Files and folders here that no run has written: they must never be deleted."""
+    top, data, records = store.sizes(), store.sizes(DATA), store.sizes(RECORDS)
+    found = {name for name in top if name not in _TOP}
+    found |= {name for name in store.folders() if name not in _FOLDERS}
+    found |= {name for folder in (DATA, RECORDS) for name in store.folders(folder)}
+    found |= set(data) - set(_own_data(store)) | set(records) - set(_own_records(store))
     if not _is_plan(store.read(PLAN)):  # then nothing here is a run's
-        found += [name for name in store.sizes() if name in _OWN and name != "lock"]
-        found += data + records
-    return sorted(set(found))
+        found |= {*top, *data, *records} - {"lock"}
+    return sorted(found)
 
 
 def _is_plan(content: bytes | None) -> bool:

@@ -22,12 +22,13 @@ from typing import Any
 from elmokit.arguments import number, whole_number
 from elmokit.cluster.scheduler import Outcome, start_writer, write_shard
 from elmokit.cluster.shard_inputs import Range
-from elmokit.cluster.shard_writer import ShardSpec, worker_name
+from elmokit.cluster.shard_writer import ShardSpec, ShardWriter, worker_name
 from elmokit.errors import InputError, OutputError, shortened
 
 _OBJECT_STORE_BYTES = 100 << 20  # of a cluster that is started here; almost nothing is put into it
 _CONNECT_SECONDS = 10.0
 _LOOK_SECONDS = 5.0  # between two looks for machines that have joined
+_PING_SECONDS = 10.0
 _SAY_SECONDS = 60.0  # between two messages that nothing can start
 FIRST_WORD_SECONDS = 15.0
 """Without a worker for this long, the pool says what it waits for."""
@@ -39,10 +40,16 @@ class _Actor:
     """A worker on some machine of the cluster."""
 
     def __init__(self, spec: ShardSpec, device: str | None, threads: int | None) -> None:
-        self._writer = start_writer(spec, device, threads)
+        self._arguments = (spec, device, threads)
+        self._writer: ShardWriter | str = "the model is not loaded"
 
-    def ready(self) -> dict[str, Any]:
-        """Say whether the model could be loaded."""
+    def alive(self) -> dict[str, Any]:
+        """Answer at once: this actor has its place on a machine."""
+        return {"kind": "alive"}
+
+    def load(self) -> dict[str, Any]:
+        """Load the model, and say whether that succeeded."""
+        self._writer = start_writer(*self._arguments)
         if isinstance(self._writer, str):
             return {"kind": "unfit", "reason": self._writer}
         return {"kind": "ready", "name": worker_name()}
@@ -82,7 +89,8 @@ class RayPool:
         self._retired: list[Any] = []
         self._waiting: dict[Any, int] = {}  # what an actor will answer, and its worker
         self._say = say
-        self._up: set[int] = set()  # workers that have started, and live
+        self._placed: set[int] = set()  # workers that live; they load the model, or compute
+        self._up: set[int] = set()  # of them, those that have loaded it
         self._alone_since = self._looked = time.monotonic()
         self._next_word = FIRST_WORD_SECONDS
         try:
@@ -109,7 +117,7 @@ class RayPool:
     def _start(self, worker: int) -> None:
         actor = self._class.remote(*self._arguments)
         self._actors[worker] = actor
-        self._waiting[actor.ready.remote()] = worker
+        self._waiting[actor.alive.remote()] = worker
 
     def assign(self, worker: int, part: Range, attempt: int) -> None:
         """Give an idle worker a shard."""
@@ -121,8 +129,34 @@ class RayPool:
         answers, _ = self._ray.wait(
             list(self._waiting), num_returns=1, timeout=seconds, fetch_local=False
         )
-        found = [self._outcome(answer, self._waiting.pop(answer)) for answer in answers]
+        found = []
+        for answer in answers:
+            outcome = self._outcome(answer, self._waiting.pop(answer))
+            found += [outcome] if outcome is not None else []
+            if outcome is not None and outcome.kind == "died":
+                found += self._dead_idle()  # its machine may be gone, with other workers
         self._watch()
+        return found
+
+    def _dead_idle(self) -> list[Outcome]:
+        """Find idle workers that died without an answer that would tell."""
+        idle = sorted(self._up - set(self._waiting.values()))
+        asked = {self._actors[worker].alive.remote(): worker for worker in idle}
+        if not asked:
+            return []
+        answers, _ = self._ray.wait(
+            list(asked), num_returns=len(asked), timeout=_PING_SECONDS, fetch_local=False
+        )
+        found = []
+        for ref, worker in asked.items():
+            try:
+                if ref in answers:
+                    self._ray.get(ref)
+                    continue
+                reason = f"it did not answer for {_PING_SECONDS:.0f} s"
+            except self._ray.exceptions.RayError as error:
+                reason = _last_line(error)
+            found.append(self._replace(worker, reason))
         return found
 
     def _grow(self) -> None:
@@ -139,7 +173,7 @@ class RayPool:
     def _watch(self) -> None:
         """Say what the run waits for if no worker lives, and give up at last."""
         now = time.monotonic()
-        if self._up:
+        if self._placed:
             self._alone_since, self._next_word = now, FIRST_WORD_SECONDS
             return
         alone = now - self._alone_since
@@ -149,7 +183,7 @@ class RayPool:
         gpus = f" and {self._gpus:g} GPUs" if self._gpus else ""
         found, free = self._ray.cluster_resources(), self._ray.available_resources()
         reason = (
-            f"no worker has started: each needs 1 CPU{gpus}, and of the cluster's "
+            f"no worker can start: each needs 1 CPU{gpus}, and of the cluster's "
             f"{found.get('CPU', 0):g} CPUs and {found.get('GPU', 0):g} GPUs, "
             f"{free.get('CPU', 0):g} and {free.get('GPU', 0):g} are free"
         )
@@ -159,20 +193,29 @@ class RayPool:
             )
         self._say(f"{reason}; waiting for {alone:.0f} s so far")
 
-    def _outcome(self, answer: Any, worker: int) -> Outcome:
+    def _outcome(self, answer: Any, worker: int) -> Outcome | None:
+        """What an answer means for the scheduler; None if it is not about its shards."""
         try:
-            outcome = Outcome(worker, **self._ray.get(answer))
-            if outcome.kind == "ready":
-                self._up.add(worker)
-            return outcome
+            values = self._ray.get(answer)
         except self._ray.exceptions.RayError as error:
-            reason = " ".join(str(error).split())
-            self._forget(worker)  # a machine that cannot be reached may still compute
-            self._start(worker)
-            return Outcome(worker, "died", reason=shortened(reason, 300))
+            return self._replace(worker, _last_line(error))
+        if values["kind"] == "alive":
+            self._placed.add(worker)
+            self._waiting[self._actors[worker].load.remote()] = worker
+            return None
+        if values["kind"] == "ready":
+            self._up.add(worker)
+        return Outcome(worker, **values)
+
+    def _replace(self, worker: int, reason: str) -> Outcome:
+        """Start another actor in place of one that died."""
+        self._forget(worker)  # a machine that cannot be reached may still compute
+        self._start(worker)
+        return Outcome(worker, "died", reason=reason)
 
     def _forget(self, worker: int) -> None:
         self._up.discard(worker)
+        self._placed.discard(worker)
         actor = self._actors.pop(worker, None)
         self._waiting = {ref: one for ref, one in self._waiting.items() if one != worker}
         if actor is not None:
@@ -186,6 +229,7 @@ class RayPool:
         Ray does not start another worker there.
         """
         self._up.discard(worker)
+        self._placed.discard(worker)
         self._retired.append(self._actors.pop(worker, None))
         self._waiting = {ref: one for ref, one in self._waiting.items() if one != worker}
 
@@ -197,6 +241,12 @@ class RayPool:
             with contextlib.suppress(Exception):
                 self._ray.kill(actor)
         self._ray.shutdown()
+
+
+def _last_line(error: Exception) -> str:
+    """The end of an error of Ray, where the cause is."""
+    text = " ".join(str(error).split())
+    return shortened(text if len(text) <= 300 else "…" + text[-299:], 300)
 
 
 def _connect(address: str) -> None:

@@ -1,8 +1,10 @@
 """Hand out shards to workers, and decide what happens when one fails.
 
 A worker gets one shard at a time. If the worker dies or an unexpected error occurs, the shard is
-tried again, three times in all; then it is set aside with its reason. A mistake in the input is set
-aside at once. A worker whose disk is full gets no more shards, and its shard goes to another one.
+tried again, on another machine if there is one, three times in all; then it is set aside with its
+reason. A mistake in the input is set aside at once. A worker whose disk is full gets no more
+shards, nor does one that fails several times in a row while there are others; their shards go to
+other workers, and these attempts do not count.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ MOST_ATTEMPTS = 3
 """Attempts at a shard before it is set aside."""
 
 _MOST_BAD_STARTS = 3  # of a worker in a row, before the run gives up on it
+_MOST_FAILURES = 3  # of a worker with different shards in a row
 _WAIT_SECONDS = 1.0
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -42,6 +45,9 @@ class Outcome:
 
 class Pool(Protocol):
     """The workers of an engine, by number."""
+
+    workers: Sequence[int]
+    """The numbers of all workers, also of those that have not started yet."""
 
     def assign(self, worker: int, part: Range, attempt: int) -> None:
         """Give an idle worker a shard."""
@@ -64,8 +70,6 @@ class Tally:
     set_aside: dict[int, str] = field(default_factory=dict)
     retried: int = 0
     """Attempts that were repeated."""
-    deaths: int = 0
-    """Workers that died."""
     retired: list[str] = field(default_factory=list)
     """Why workers got no more shards."""
     tokens: Counter[str] = field(default_factory=Counter)
@@ -118,32 +122,48 @@ class Scheduler:
         self._waiting = deque(parts)
         self._running: dict[int, Range] = {}
         self._idle: set[int] = set()
+        self._up: dict[int, str] = {}  # workers that have started, and their machines
         self._attempts: Counter[int] = Counter()
+        self._failed_on: dict[int, list[tuple[int, str]]] = defaultdict(list)  # by shard
+        self._in_a_row: dict[int, set[int]] = defaultdict(set)  # shards that a worker failed with
         self._bad_starts: Counter[int] = Counter()
-        self._workers: set[int] = set()
         self._retired: set[int] = set()
         self.tally = Tally()
 
-    def run(self, workers: Sequence[int]) -> Tally:
-        """Compute all shards.
-
-        Args:
-            workers: The numbers of the workers that are starting. More may join later: a new
-                number is a new worker.
-        """
-        self._workers = set(workers)
+    def run(self) -> Tally:
+        """Compute all shards. More workers may join the pool while it runs."""
         while self._waiting or self._running:
-            if not self._workers:
+            if self._retired >= set(self._pool.workers):
                 raise self._nobody_left()
             self._check()
             for outcome in self._pool.wait(_WAIT_SECONDS):
                 self._note(outcome)
-            while self._waiting and self._idle:
-                worker, part = self._idle.pop(), self._waiting.popleft()
-                self._attempts[part.number] += 1
-                self._running[worker] = part
-                self._pool.assign(worker, part, self._attempts[part.number])
+            for worker in sorted(self._idle):
+                if (part := self._next(worker)) is not None:
+                    self._idle.remove(worker)
+                    self._attempts[part.number] += 1
+                    self._running[worker] = part
+                    self._pool.assign(worker, part, self._attempts[part.number])
         return self.tally
+
+    def _next(self, worker: int) -> Range | None:
+        """Take the first waiting shard that a worker may try."""
+        for index, part in enumerate(self._waiting):
+            if self._may_try(worker, part):
+                del self._waiting[index]
+                return part
+        return None
+
+    def _may_try(self, worker: int, part: Range) -> bool:
+        """Whether a shard has not failed on this machine or worker, as long as there are others."""
+        failed = self._failed_on.get(part.number)
+        if not failed:
+            return True
+        machines = set(self._up.values()) - {machine for _, machine in failed}
+        if machines:
+            return self._up[worker] in machines
+        others = set(self._up) - {one for one, _ in failed}
+        return not others or worker in others
 
     def _note(self, outcome: Outcome) -> None:
         worker = outcome.worker
@@ -151,13 +171,15 @@ class Scheduler:
             return
         if outcome.kind == "ready":
             self._bad_starts[worker] = 0
-            self._workers.add(worker)
+            self._up[worker] = outcome.name.rpartition(":")[0]
             self._idle.add(worker)
             return
         self._idle.discard(worker)
         part = self._running.pop(worker, None)
+        if part is not None and outcome.kind in ("died", "error"):
+            self._failed_on[part.number].append((worker, self._up.get(worker, "")))
         if outcome.kind == "died":
-            self.tally.deaths += 1
+            self._up.pop(worker, None)
             if part is None:
                 self._bad_starts[worker] += 1
                 if self._bad_starts[worker] == _MOST_BAD_STARTS:
@@ -178,15 +200,24 @@ class Scheduler:
             self._retire(outcome.worker, outcome.reason)
             return
         self._idle.add(outcome.worker)
+        if outcome.kind != "error":
+            self._in_a_row.pop(outcome.worker, None)
         if outcome.record is not None:
             self.tally.records[part.number] = outcome.record
             self.tally.tokens[outcome.name] += outcome.record.tokens
             self.tally.seconds[outcome.name] += outcome.record.seconds
-            self._advance(part, self.tally.describe(len(self._workers)))
+            self._advance(part, self.tally.describe(len(self._up)))
         elif outcome.kind == "input":
             self._give_up(part, outcome.reason)
         else:
             self._again(part, outcome.reason)
+            row = self._in_a_row[outcome.worker]
+            row.add(part.number)
+            if len(row) >= _MOST_FAILURES and len(self._up) > 1:
+                for shard in row:
+                    self._attempts[shard] -= 1
+                reason = f"it failed with {len(row)} shards in a row ({outcome.reason})"
+                self._retire(outcome.worker, reason)
 
     def _again(self, part: Range, reason: str) -> None:
         if self._attempts[part.number] < MOST_ATTEMPTS:
@@ -198,12 +229,12 @@ class Scheduler:
     def _give_up(self, part: Range, reason: str) -> None:
         self.tally.set_aside[part.number] = reason
         self._set_aside(part.number, reason, self._attempts[part.number])
-        self._advance(part, self.tally.describe(len(self._workers)))
+        self._advance(part, self.tally.describe(len(self._up)))
 
     def _retire(self, worker: int, reason: str) -> None:
         self._retired.add(worker)
         self.tally.retired.append(reason)
-        self._workers.discard(worker)
+        self._up.pop(worker, None)
         self._idle.discard(worker)
         self._pool.retire(worker)
 
@@ -224,8 +255,9 @@ def start_writer(spec: ShardSpec, device: str | None, threads: int | None) -> Sh
         torch.set_num_threads(threads)
     try:
         return ShardWriter(spec, device)
-    except (ElmoKitError, OSError) as error:
-        return f"{worker_name()}: {shortened(str(error), 500)}"
+    except Exception as error:  # such as a GPU without memory, or a package that is missing
+        named = "" if isinstance(error, ElmoKitError) else f"{type(error).__name__}: "
+        return f"{worker_name()}: {named}{shortened(str(error), 500)}"
 
 
 def write_shard(writer: ShardWriter, part: Range, attempt: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def index_shards(
         if settings[key] != value:
             raise InputError(
                 f"the shards in {url} were computed with another model ({folder.plan.model}, "
-                f"{settings['precision']}); choose it with model="
+                f"{settings['precision']}); choose it with model=, and quantize= if it was given"
             )
     layer, column = _column(folder, options.layer)
 

@@ -49,11 +49,6 @@ class InputFile:
         """The file as plain values."""
         return asdict(self)
 
-    @property
-    def is_packed(self) -> bool:
-        """Whether it is compressed."""
-        return is_packed(self.path)
-
 
 @dataclass(frozen=True)
 class Range:
@@ -101,7 +96,9 @@ def find_inputs(inputs: Sequence[str | Path], shard_rows: int, text_column: str)
             if url in seen:
                 raise InputError(f"{url} is given twice; its vectors would be computed twice")
             seen.add(url)
-            size, kind = int(info["size"] or 0), kind_of(path)
+            if info["size"] is None or info.get("partial") is False:  # of some web servers
+                raise InputError(f"{url} cannot be read in parts; download it first")
+            size, kind = int(info["size"]), kind_of(path)
             try:
                 if kind == "parquet":
                     cuts = _row_cuts(fs, path, shard_rows, text_column)
@@ -121,6 +118,7 @@ def _files(given: str) -> list[tuple[Any, str, str, dict[str, Any]]]:
         raise InputError("standard input (-) cannot be split into shards; give files or folders")
     fs, path = open_place(given)
     before, after = ("", "") if is_disk(fs) else _around(fs, given, path)
+    fs.invalidate_cache()
     try:
         info = fs.info(path)
         if info["type"] != "directory":
@@ -128,7 +126,7 @@ def _files(given: str) -> list[tuple[Any, str, str, dict[str, Any]]]:
         inside = fs.find(path, detail=True)
     except FileNotFoundError:
         raise InputError(f"there is no file {given}; check the path") from None
-    except OSError as error:
+    except Exception as error:  # stores have errors of their own, such as missing credentials
         raise InputError(f"cannot read {given}: {shortened(str(error))}") from error
     shown = {
         name: facts
@@ -210,10 +208,7 @@ def open_parquet(fs: Any, path: str) -> Any:
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtraError("pyarrow", "cluster", "reading Parquet") from None
-    try:
-        file = fs.open(path, "rb")
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}; check the path") from None
+    file = fs.open(path, "rb")
     try:
         return pq.ParquetFile(file)
     except (pyarrow.ArrowInvalid, OSError) as error:

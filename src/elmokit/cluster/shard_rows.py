@@ -34,7 +34,7 @@ def read_rows(part: Range, text_column: str, digest: Digest) -> Iterator[tuple[i
 
     The position is that of the line in its file, in bytes, or the number of the row for Parquet and
     compressed files. White space around a text is removed. Empty texts are kept; empty lines of
-    JSON lines are no rows.
+    JSON lines are no rows. A file that cannot be read raises OSError: another machine may read it.
 
     Args:
         part: What to read.
@@ -55,8 +55,6 @@ def read_rows(part: Range, text_column: str, digest: Digest) -> Iterator[tuple[i
                     yield position, _decoded(bare, position, part).strip()
                 elif bare.strip():
                     yield position, _json_text(bare, position, part, text_column)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {part.path} any more") from None
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"cannot read {part.path}: {error}; is the file complete?") from error
 
@@ -76,6 +74,15 @@ def _lines(raw: Any, part: Range) -> Iterator[tuple[int, bytes]]:
     while position < part.end and (line := _line(file, part)):
         yield position, line
         position += len(line)
+    if position < part.end:
+        raise _shorter(part)
+
+
+def _shorter(part: Range) -> InputError:
+    return InputError(
+        f"{part.path} is shorter than when the run was planned; give the same input, or pass "
+        "restart=True to start over"
+    )
 
 
 def _packed_lines(path: str, raw: IO[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -146,6 +153,8 @@ def _parquet_rows(
             elif first + n <= part.start:
                 skipped = first + n
             first += n
+        if first < part.end:
+            raise _shorter(part)
         position = skipped
         for batch in file.iter_batches(_ROWS_AT_ONCE, row_groups=groups, columns=[column]):
             for value in batch.column(0).to_pylist():

@@ -10,10 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
-import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,6 +38,8 @@ class Store:
     def __init__(self, url: str | Path) -> None:
         self.fs, self._root = open_place(str(url))
         self.is_local = is_disk(self.fs)
+        if not self.is_local and set("*?[") & set(self._root):  # patterns, when files are deleted
+            raise InputError(f"{shortened(str(url))} contains *, ? or [; choose another name")
         self.url = self._root if self.is_local else str(url).rstrip("/")
 
     def path(self, name: str = "") -> str:
@@ -67,19 +68,35 @@ class Store:
             found = self.fs.ls(self.path(folder), detail=True)
         except FileNotFoundError:
             return {}
-        files = (entry for entry in found if entry["type"] == "file")
+        # some programs make an empty object with a slash at the end for a folder
+        files = (e for e in found if e["type"] == "file" and not e["name"].endswith("/"))
         return {
             posixpath.join(folder, posixpath.basename(entry["name"])): int(entry["size"] or 0)
             for entry in files
         }
 
-    def is_empty(self) -> bool:
-        """Whether the folder has no entries, or does not exist."""
+    def folders(self, folder: str = "") -> list[str]:
+        """Names of the folders in a folder, relative to the store."""
         self.fs.invalidate_cache()
         try:
-            return not [e for e in self.fs.ls(self.path(), detail=False) if e != self.path()]
-        except (FileNotFoundError, NotADirectoryError):
-            return True
+            found = self.fs.ls(self.path(folder), detail=True)
+        except FileNotFoundError:
+            return []
+        names = (e["name"].rstrip("/") for e in found if e["type"] == "directory")
+        return [posixpath.join(folder, posixpath.basename(name)) for name in names]
+
+    def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of small files, many at a time; those that do not exist are left out."""
+        paths = [self.path(name) for name in names]
+        contents = self.fs.cat_ranges(paths, None, None, on_error="return") if paths else []
+        found = {}
+        for name, content in zip(names, contents, strict=True):
+            if isinstance(content, FileNotFoundError):
+                continue
+            if isinstance(content, Exception):
+                raise content
+            found[name] = bytes(content)
+        return found
 
     @contextlib.contextmanager
     def new_file(self) -> Iterator[Path]:
@@ -159,14 +176,16 @@ class Store:
         with contextlib.suppress(FileNotFoundError):
             self.fs.rm(self.path(name), recursive=True)
 
-    def free_bytes(self) -> int | None:
-        """Free space of the disk; None in an object store."""
-        if not self.is_local:
-            return None
-        place = self.local_path()
-        while not place.exists():
-            place = place.parent
-        return shutil.disk_usage(place).free
+    def remove_files(self, names: Iterable[str]) -> None:
+        """Delete files, many at a time."""
+        if paths := [self.path(name) for name in names]:
+            self.fs.rm(paths)
+
+    def remove_folder_if_empty(self, name: str) -> None:
+        """Delete a folder on a disk that nothing is in; object stores have no folders."""
+        if self.is_local:
+            with contextlib.suppress(OSError):
+                self.local_path(name).rmdir()
 
 
 def open_place(url: str) -> tuple[Any, str]:

@@ -60,9 +60,13 @@ def _problems(folder: ShardFolder, record: Record) -> Iterator[str]:
             n_rows = parquet.metadata.num_rows
             groups = range(parquet.metadata.num_row_groups)
             names = ["position", "tokens"]
+            columns = parquet.schema_arrow.names
             tables = [parquet.read_row_group(group, columns=names) for group in groups]
     except FormatError as error:
         yield str(error)
+        return
+    if not {"source", "sentence", *names, *folder.columns()} <= set(columns):
+        yield f"{record.file} has the columns of another run: {', '.join(columns)}"
         return
     n_tokens = sum(len(words) for t in tables for words in t.column("tokens").to_pylist())
     positions = [p for table in tables for p in table.column("position").to_pylist()]

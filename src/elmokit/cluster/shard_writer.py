@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.cluster.manifest import DATA, PLAN, Record, read_record
+from elmokit.cluster.manifest import DATA, Record, plan_sha256, read_record
 from elmokit.cluster.shard_inputs import Range
 from elmokit.cluster.shard_rows import read_rows
 from elmokit.cluster.shard_store import Store
 from elmokit.elmo import Elmo
 from elmokit.embed.run import vector_settings
 from elmokit.embed.writers import vector_columns, vector_lists, vector_type, vectors_type
-from elmokit.errors import InputError, LanguageWarning
+from elmokit.errors import InputError, LanguageWarning, OutputError
 from elmokit.inference.layers import LayerChoice, Layers
 from elmokit.inference.pooling import pool
 from elmokit.io.job import Layout
@@ -90,11 +90,15 @@ class ShardWriter:
         self._layout = Layout(choice.layer_shape, self._elmo.dim, spec.dtype)
         self._names = vector_columns(self._layout, own["layers"])
         self._store = Store(spec.store)
-        if hashlib.sha256(self._store.read(PLAN) or b"").hexdigest() != spec.plan_sha256:
+        if not self._is_current():
             raise InputError(
                 f"{worker_name()} does not see this run in {self._store.url}; choose an output "
                 "that all machines share, such as a network folder or an object store"
             )
+
+    def _is_current(self) -> bool:
+        """Whether the folder is still that of this run."""
+        return plan_sha256(self._store) == self._spec.plan_sha256
 
     def write(self, part: Range, attempt: int = 1) -> Record:
         """Compute a shard and commit it; returns its record.
@@ -120,6 +124,7 @@ class ShardWriter:
             end=part.end,
             input_sha256=digest.hexdigest(),
             model=self._spec.settings["model"],
+            plan=self._spec.plan_sha256,
             rows=n_rows,
             tokens=n_tokens,
             bytes=size,
@@ -129,13 +134,19 @@ class ShardWriter:
             attempt=attempt,
             notes=[str(w.message) for w in caught if issubclass(w.category, LanguageWarning)],
         )
+        if not self._is_current():  # it was started again with other options
+            self._store.remove(name)
+            raise OutputError(f"another run writes to {self._store.url} now")
         if record.create(self._store):
             return record
-        # a worker that was believed dead was faster; its record stays, and so does its data
         first = read_record(self._store, part.number)
-        if first is not None and first.file != name:
+        if first is None or first.plan != record.plan:  # damaged, or of a run that was discarded
+            record.replace(self._store)
+            return record
+        # a worker that was believed dead was faster; its record stays, and so does its data
+        if first.file != name:
             self._store.remove(name)
-        return first or record
+        return first
 
     def _write_file(
         self, path: Path, part: Range, rows: Iterator[tuple[int, str]]

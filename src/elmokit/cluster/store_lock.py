@@ -24,6 +24,10 @@ BEAT_SECONDS = 15.0
 """Time between two counts."""
 DEAD_AFTER_SECONDS = 60.0
 """A run whose count does not rise for this long was killed."""
+SETTLE_SECONDS = 5.0
+"""Longer than two runs take to write the lock when both have found it dead."""
+UNREACHABLE_SECONDS = 900.0
+"""A run ends if it cannot reach the store for this long."""
 
 
 @contextlib.contextmanager
@@ -55,10 +59,22 @@ class StoreLock:
         self._run = uuid.uuid4().hex
         self._count = 0
         self._lost = ""
+        self._seen = time.monotonic()  # when the store last had our count
         self.ended = threading.Event()
 
     def check(self) -> None:
-        """Raise if another run has taken the lock, which happens after a long network failure."""
+        """Raise if another run has taken the lock, which happens after a long network failure.
+
+        While the store cannot be reached for so long that another run may take the lock, this
+        waits: nothing may be decided until it is known who has it.
+        """
+        while time.monotonic() - self._seen > DEAD_AFTER_SECONDS * 0.75 and not self._lost:
+            if time.monotonic() - self._seen > UNREACHABLE_SECONDS:
+                raise OutputError(
+                    f"{self._store.url} could not be reached for {UNREACHABLE_SECONDS / 60:.0f} "
+                    "minutes; continue with resume=True"
+                )
+            time.sleep(min(1.0, BEAT_SECONDS / 3))
         if self._lost:
             raise OutputError(
                 f"another run ({self._lost}) writes to {self._store.url} now; this one ends"
@@ -81,8 +97,10 @@ class StoreLock:
                 )
             if self._store.read(LOCK) == found:
                 self._store.replace(LOCK, self._content())
+                time.sleep(SETTLE_SECONDS)  # of two runs that take it at once, the last one has it
                 break
-        self._look()  # of two runs that took it at once, the last one has it
+        self._look()
+        self._seen = time.monotonic()
         self.check()
 
     def _changes(self, found: bytes) -> bool:
@@ -103,6 +121,7 @@ class StoreLock:
                 if not self._lost:
                     self._count += 1
                     self._store.replace(LOCK, self._content())
+                    self._seen = time.monotonic()
 
     def release(self) -> None:
         """Delete the lock, if it is still that of this run."""

@@ -41,14 +41,25 @@ class DelayedProgress:
         total: The amount of work; None if unknown.
         unit: What is counted. Bytes are shown as kB, MB and so on.
         show: False never shows anything.
+        already: What earlier runs have done, for work whose pieces take minutes. The time left then
+            follows the speed of the whole run: the last minute may have no piece, or several that
+            ended at once.
     """
 
-    def __init__(self, what: str, total: int | None, unit: str = "", show: bool = True) -> None:
+    def __init__(
+        self,
+        what: str,
+        total: int | None,
+        unit: str = "",
+        show: bool = True,
+        already: int | None = None,
+    ) -> None:
         self._what, self._total, self._unit = what, total, unit
+        self._already = already
         self._stream = sys.stderr
         self._wanted = show and enabled and self._stream is not None
         self._started = time.monotonic()
-        self._done = 0
+        self._done = already or 0
         self._first: tuple[float, int] | None = None  # when the first piece was done, and its size
         self._lock = threading.Lock()
         self._ended = False
@@ -129,12 +140,22 @@ class DelayedProgress:
             unit = self._unit
             amounts = [f"{n:,}" for n in (done, total) if n is not None]
         text = f"{self._what}: {' of '.join(amounts)} {unit}".rstrip()
-        # what was done before the first piece came, such as in an earlier run, took no time now
-        since, before = self._first or (now, done)
-        if total is None or done <= before or now <= since:
+        left = self._seconds_left(now)
+        if left is None:
             return f"{text}, {_duration(now - self._started)} so far"
-        left = (now - since) / (done - before) * max(0, total - done)
         return f"{text}, {_duration(left)} left"
+
+    def _seconds_left(self, now: float) -> float | None:
+        """The time left at the speed of the run so far; None if that is unknown."""
+        done, total = self._done, self._total
+        if self._already is None:
+            # what was done before the first piece came, such as in an earlier run, took no time now
+            since, before = self._first or (now, done)
+        else:
+            since, before = self._started, self._already
+        if total is None or done <= before or now <= since:
+            return None
+        return (now - since) / (done - before) * max(0, total - done)
 
     def _show_bar(self) -> None:
         from rich.console import Console
@@ -143,10 +164,22 @@ class DelayedProgress:
             DownloadColumn,
             MofNCompleteColumn,
             Progress,
+            ProgressColumn,
+            Task,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
+        from rich.text import Text
+
+        seconds_left = self._seconds_left
+
+        class TimeLeftColumn(ProgressColumn):
+            """The time left at the speed of the whole run."""
+
+            def render(self, task: Task) -> Text:
+                left = seconds_left(time.monotonic())
+                return Text("-:--:--" if left is None else clock_time(left), "progress.remaining")
 
         in_bytes = self._unit == "bytes"
         bar = Progress(
@@ -156,7 +189,7 @@ class DelayedProgress:
             TextColumn("" if in_bytes else self._unit),
             TimeElapsedColumn(),
             TextColumn("left"),
-            TimeRemainingColumn(),
+            TimeRemainingColumn() if self._already is None else TimeLeftColumn(),
             console=Console(file=self._stream),
             transient=True,
             get_time=time.monotonic,

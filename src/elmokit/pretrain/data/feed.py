@@ -242,6 +242,9 @@ def _workers() -> int:
 
 
 def _leave_signals(number: int) -> None:
-    """Ignore Ctrl-C, which reaches the whole process group; the training process handles it."""
+    """Ignore Ctrl-C and SIGTERM, which may reach all processes: the training process handles them.
+
+    It still needs batches when it finishes its step, and ends this process when it ends.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

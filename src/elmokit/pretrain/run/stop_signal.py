@@ -1,6 +1,8 @@
-"""Stopping a run well: Ctrl-C or SIGTERM finishes the step, saves and leaves; a second one leaves.
+"""Stopping a run well: Ctrl-C or SIGTERM finishes the step, saves and leaves.
 
-Before training starts there is nothing to save, and the first signal leaves at once.
+A second Ctrl-C leaves at once. A second SIGTERM does not: Slurm sends one to every process, and
+torchrun passes its own on. Before training starts there is nothing to save, and the first signal
+leaves at once.
 """
 
 from __future__ import annotations
@@ -50,6 +52,8 @@ class StopSignal:
             self._can_wait = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked and self._can_wait and number == signal.SIGTERM:
+            return
         if self.asked or not self._can_wait:
             raise KeyboardInterrupt
         self.asked = True
