@@ -31,7 +31,7 @@ def test_demo(tmp_path):
     assert "river .   side, " in done.stdout
     assert "ner  [Angela Merkel PER] flew from [Berlin LOC] to [Paris LOC]" in done.stdout
     assert "record/VERB the/DET record/NOUN" in done.stdout
-    assert "srl  [The committee ARG0]" in done.stdout
+    assert "srl  [The teacher ARG0] [gave V] [the students ARG2]" in done.stdout
     assert n_colours(tmp_path / "new" / "demo" / "banks.png") > 20
     assert "LSTM layer 2" in done.stdout
     assert "token layer" in done.stdout

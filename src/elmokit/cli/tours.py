@@ -128,7 +128,7 @@ ENGLISH = Tour(
     tasks={
         "ner": "Angela Merkel flew from Berlin to Paris and met the board of Siemens .",
         "pos": "They refuse to record the record , so he can open the can .",
-        "srl": "The committee will publish the report in Geneva next week .",
+        "srl": "The teacher gave the students a book in the garden yesterday .",
     },
     tasks_title="Small task models in the package read these vectors (elmokit predict NAME):",
 )
