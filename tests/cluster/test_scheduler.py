@@ -122,7 +122,7 @@ def test_workers_that_gave_up_are_counted():
     pool._outcomes = deque([Outcome(1, "unfit", reason="no model"), Outcome(0, "ready")])
     tally, _, seen = run(pool, 3)
     assert tally.retired == ["no model"]
-    assert seen[-1][1].endswith("1 workers gave up)")
+    assert seen[-1][1].endswith("1 gave up)")
 
 
 def test_the_check_ends_a_run():

@@ -43,7 +43,7 @@ def run_engine(model: ModelSpec, inputs: Sequence[str], output: str, **given: An
             f"{done.retried:,} attempts repeated, {len(done.set_aside):,} shards set aside"
         )
     if done.retired:
-        warn(f"{len(done.retired):,} workers gave up; the last one: {done.retired[-1]}")
+        warn(f"workers that gave up: {len(done.retired):,}; the last one: {done.retired[-1]}")
     if done.set_aside:
         shard, reason = next(iter(done.set_aside.items()))
         total = done.shards + len(done.set_aside)

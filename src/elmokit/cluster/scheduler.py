@@ -94,7 +94,7 @@ class Tally:
         if self.set_aside:
             parts.append(f"{len(self.set_aside)} set aside")
         if self.retired:
-            parts.append(f"{len(self.retired)} workers gave up")
+            parts.append(f"{len(self.retired)} gave up")
         return f"embedding ({', '.join(parts)})"
 
 
