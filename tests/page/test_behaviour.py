@@ -215,5 +215,5 @@ def test_missing_parts_say_how_to_add_them(browser, visit, tmp_path):
         page = visit(f"{running.url}/#panel=neighbours")
         expect(page.locator(".notice pre")).to_contain_text("--index my-index")
         page.locator("#tab-tasks").click()
-        expect(page.locator(".notice pre")).to_contain_text("--task my-ner/best")
+        expect(page.locator(".notice pre")).to_contain_text("--task ner --task pos")
         expect(page.locator(".foot button").first).to_be_disabled()

@@ -140,7 +140,7 @@ export default {
     title: "Tasks",
     lead: "What a trained task model says about a text.",
     task: "Task model",
-    none: "No task model is loaded. Train one, then start the service with its folder:",
+    none: "No task model is loaded. Start the service with models of the package, or with folders of your own:",
     result: "Result",
     noSpans: "The model marks nothing in this text.",
     noAnswer: "The model finds no answer.",

@@ -7,8 +7,7 @@ import { grouping, markedWords } from "../marked_words.js";
 import { bars, fixed, textField } from "../widgets.js";
 import { missing } from "./neighbours.js";
 
-const ADD_TASK =
-  "elmokit train ner --train train.conll --dev dev.conll --out my-ner\nelmokit serve --task my-ner/best";
+const ADD_TASK = "elmokit serve --task ner --task pos --task srl";
 const PAIRS = {
   qa: ["question", "passage"],
   nli: ["premise", "hypothesis"],
