@@ -195,15 +195,9 @@ def write(
     }
     tensors = {k: v.detach().cpu().contiguous() for k, v in task.network.state_dict().items()}
     if dtype == "int8":
-        large = {k for k, v in tensors.items() if v.dim() > 1 and v.numel() >= _FEW}
-        kinds = {True: "int8", False: "float16"}
-        tensors = {
-            name: tensor
-            for is_large, kind in kinds.items()
-            for name, tensor in rounded(
-                {k: v for k, v in tensors.items() if (k in large) is is_large}, kind
-            ).items()
-        }
+        large = {k: v for k, v in tensors.items() if v.dim() > 1 and v.numel() >= _FEW}
+        small = {k: v for k, v in tensors.items() if k not in large}
+        tensors = rounded(large, "int8") | rounded(small, "float16")
     static = task.input.static
     with new_folder(folder, overwrite, FILES) as new:
         if static is not None:
