@@ -3,7 +3,8 @@
 import pytest
 
 from elmokit.cluster import embed_shards as module
-from elmokit.cluster.embed_shards import ShardOptions, embed_shards
+from elmokit.cluster.embed_shards import embed_shards
+from elmokit.cluster.shard_options import ShardOptions
 from elmokit.cluster.shard_writer import ModelSpec
 from helpers.shards import InlinePool, write_corpus
 

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed; make test-cluster runs these tests")
 
-from elmokit.cluster.manifest import read_records
+from elmokit.cluster.shard_records import read_records
 from elmokit.cluster.shard_store import Store
 from helpers.ray_nodes import RayCluster
 from helpers.shards import check_vectors, finished, with_faults, write_corpus

@@ -21,7 +21,7 @@ import fsspec
 from moto.server import ThreadedMotoServer
 
 from elmokit.cluster import store_lock
-from elmokit.cluster.manifest import read_records
+from elmokit.cluster.shard_records import read_records
 from elmokit.cluster.shard_store import Store
 from helpers.shards import check_vectors, corpus, with_faults
 

@@ -4,9 +4,9 @@ from collections import deque
 
 import pytest
 
-from elmokit.cluster.manifest import Record
 from elmokit.cluster.scheduler import Outcome, Scheduler
 from elmokit.cluster.shard_inputs import Range
+from elmokit.cluster.shard_records import Record
 from elmokit.errors import OutputError
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.cluster.manifest import read_records
 from elmokit.cluster.scheduler import Outcome, start_writer, write_shard
 from elmokit.cluster.shard_reader import ShardFolder
+from elmokit.cluster.shard_records import read_records
 from elmokit.cluster.shard_store import Store
 from elmokit.cluster.shard_tools import verify_shards
 

@@ -25,7 +25,8 @@ def run_engine(model: ModelSpec, inputs: Sequence[str], output: str, **given: An
         output: A folder or URL.
         **given: Fields of ShardOptions.
     """
-    from elmokit.cluster.embed_shards import ShardOptions, embed_shards
+    from elmokit.cluster.embed_shards import embed_shards
+    from elmokit.cluster.shard_options import ShardOptions
 
     try:
         done = embed_shards(model, inputs, output, ShardOptions(**given), say)

@@ -11,60 +11,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elmokit.arguments import flag, one_of, whole_number
-from elmokit.cluster import manifest
+from elmokit.cluster import manifest, shard_records
 from elmokit.cluster.local_engine import LocalPool
-from elmokit.cluster.manifest import Plan, Record
+from elmokit.cluster.manifest import Plan
 from elmokit.cluster.scheduler import Scheduler, Tally
 from elmokit.cluster.shard_inputs import Range, find_inputs
+from elmokit.cluster.shard_options import ShardOptions, check_apart, check_options
+from elmokit.cluster.shard_records import PLAN, RECORDS, Record
 from elmokit.cluster.shard_rows import read_rows
-from elmokit.cluster.shard_store import Store, check_parent, is_disk, open_place
+from elmokit.cluster.shard_store import Store, check_parent
 from elmokit.cluster.shard_writer import ModelSpec, ShardSpec, worker_name
 from elmokit.cluster.store_lock import lock_store
 from elmokit.embed.run import vector_settings
-from elmokit.errors import InputError, LanguageWarning, MissingExtraError, OutputError, shortened
-from elmokit.inference.layers import LayerChoice, Layers
-from elmokit.inference.pooling import POOLINGS
-from elmokit.inference.vectors import check_batch_size, float_type
+from elmokit.errors import InputError, LanguageWarning, OutputError, shortened
+from elmokit.inference.layers import LayerChoice
 from elmokit.io.atomic import CONTINUE, clear_errors
 from elmokit.io.lock import lock_folder
 from elmokit.io.progress import DelayedProgress
 
-ENGINES = ("local", "ray")
-
 _LISTING_SECONDS = 60.0  # network file systems may list a new file late
-
-
-@dataclass(frozen=True)
-class ShardOptions:
-    """How to embed a corpus as shards."""
-
-    layers: Layers = "all"
-    """As for :meth:`elmokit.Elmo.encode`."""
-    dtype: str = "float16"
-    """float16 or float32."""
-    state: str = "zero"
-    """What each sentence starts from: zero or warm."""
-    batch_size: int | None = None
-    """Most sentences in a batch; None chooses automatically."""
-    sentence_vectors: str | None = None
-    """mean, max or first-last: also write one vector per sentence."""
-    text_column: str = "text"
-    """The column of Parquet, or the key of JSON lines, with the text."""
-    shard_rows: int = 10_000
-    """About how many rows a shard has."""
-    engine: str = "local"
-    """local: processes of this machine; ray: a Ray cluster."""
-    address: str = "auto"
-    """Of the Ray cluster; auto finds the running one, local starts one on this machine."""
-    workers: int | None = None
-    """How many; None for one per core or GPU."""
-    gpus_per_worker: float | None = None
-    """GPUs that each worker takes, such as 1 or 0.5."""
-    resume: bool = False
-    """Continue a run that was stopped."""
-    restart: bool = False
-    """Discard an earlier run."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +78,9 @@ def embed_shards(
     """
     started = time.monotonic()
     options = options or ShardOptions()
-    _check(model, inputs, options)
+    check_options(model, inputs, options)
     store = Store(output)
-    _check_apart(inputs, store)
+    check_apart(inputs, store)
     with _writing(store, say) as check:
         _check_output(store, options)
         settings, dim = _settings(model, options)
@@ -136,84 +101,28 @@ def embed_shards(
             options.text_column,
             options.sentence_vectors,
             plan.settings,
-            manifest.plan_sha256(store),
+            shard_records.plan_sha256(store),
         )
         tally = _compute(spec, store, plan, parts, options, say, check)
-        records = done | tally.records
-        _check_listed(store, records)
+        finished = done | tally.records
+        _check_listed(store, finished)
         check()
-        manifest.write_manifest(store, plan, records)
-        manifest.remove_surplus(store, records.values())
+        manifest.write_manifest(store, plan, finished)
+        manifest.remove_surplus(store, finished.values())
     for note in sorted({note for record in tally.records.values() for note in record.notes})[:1]:
         warnings.warn(note, LanguageWarning, stacklevel=2)
     return ShardSummary(
-        shards=len(records),
+        shards=len(finished),
         resumed=len(done),
-        rows=sum(record.rows for record in records.values()),
-        tokens=sum(record.tokens for record in records.values()),
-        bytes=sum(record.bytes for record in records.values()),
+        rows=sum(record.rows for record in finished.values()),
+        tokens=sum(record.tokens for record in finished.values()),
+        bytes=sum(record.bytes for record in finished.values()),
         seconds=time.monotonic() - started,
         retried=tally.retried,
         set_aside=tally.set_aside,
         retired=tally.retired,
         rates=tally.rates(),
     )
-
-
-def _check(model: ModelSpec, inputs: Sequence[str | Path], options: ShardOptions) -> None:
-    """Raise on a mistake before any work is done."""
-    if not inputs:
-        raise InputError("there is no input; give files, folders or URLs")
-    float_type(options.dtype)
-    one_of(options.engine, "engine", ENGINES)
-    if options.state == "carry":
-        raise InputError(
-            'state="carry" continues from the sentence before, but shards are computed apart; use '
-            'state="zero" or "warm"'
-        )
-    one_of(options.state, "state", ("zero", "warm"))
-    check_batch_size(options.batch_size)
-    whole_number(options.shard_rows, "shard_rows", 1)
-    if options.sentence_vectors is not None:
-        one_of(options.sentence_vectors, "sentence_vectors", POOLINGS)
-    if options.engine == "local" and options.address != "auto":
-        raise InputError(f'address={options.address!r} goes with engine="ray"')
-    if options.gpus_per_worker:
-        if model.device is not None and not model.device.startswith("cuda"):
-            raise InputError(
-                f"gpus_per_worker={options.gpus_per_worker:g} needs GPUs; leave out "
-                f"device={model.device!r}"
-            )
-        if options.engine == "local" and options.gpus_per_worker > 1:
-            raise InputError(
-                f"gpus_per_worker={options.gpus_per_worker:g}, but a process uses one GPU; give 1 "
-                "or less"
-            )
-    flag(options.resume, "resume")
-    flag(options.restart, "restart")
-    if options.resume and options.restart:
-        raise InputError("pass resume=True or restart=True, not both")
-    try:
-        import pyarrow.parquet  # noqa: F401
-
-        if options.engine == "ray":
-            import ray  # noqa: F401
-    except ImportError as error:
-        purpose = f'engine="{options.engine}"'
-        extra = "cluster" if options.engine == "ray" else "parquet"
-        raise MissingExtraError(error.name or "pyarrow", extra, purpose) from None
-
-
-def _check_apart(inputs: Sequence[str | Path], store: Store) -> None:
-    """Raise if the output is inside a folder of the input, where it would be read as text."""
-    for given in map(str, inputs):
-        fs, path = open_place(given)
-        if type(fs) is type(store.fs) and f"{store.path()}/".startswith(f"{path.rstrip('/')}/"):
-            if is_disk(fs) and Path(path).is_file():
-                continue  # then it cannot be a folder, which is another mistake
-            raise InputError(
-                f"the output {store.url} is inside the input {given}; choose another folder"
-            )
 
 
 @contextlib.contextmanager
@@ -224,7 +133,7 @@ def _writing(store: Store, say: Callable[[str], None]) -> Iterator[Callable[[], 
     """
     if not store.is_local:
         try:
-            store.read(manifest.PLAN)
+            store.read(PLAN)
         except Exception as error:  # stores have errors of their own, such as missing credentials
             raise OutputError(
                 f"cannot use {store.url} ({shortened(str(error))}); check the address, and your "
@@ -252,10 +161,10 @@ def _check_output(store: Store, options: ShardOptions) -> None:
         raise OutputError(
             f"{store.url} contains other files: {', '.join(others[:3])}; choose another folder"
         )
-    if store.read(manifest.PLAN) is None:
+    if store.read(PLAN) is None:
         return
     # a run that ended before its first shard, such as one that found no cluster, left a plan only
-    if options.restart or not (options.resume or store.sizes(manifest.RECORDS)):
+    if options.restart or not (options.resume or store.sizes(RECORDS)):
         manifest.remove_all(store)
     elif not options.resume:
         raise OutputError(
@@ -290,7 +199,7 @@ def _plan(
     check: Callable[[], None],
 ) -> tuple[Plan, dict[int, Record]]:
     """The plan, new or that of the earlier run, and the records of finished shards."""
-    if not options.resume or store.read(manifest.PLAN) is None:
+    if not options.resume or store.read(PLAN) is None:
         files = find_inputs(inputs, options.shard_rows, options.text_column)
         name = model.model or model.weights or "en"
         plan = Plan(settings, dim, name, files)
@@ -300,7 +209,7 @@ def _plan(
     plan.check_settings(settings, store.url)
     found = find_inputs(inputs, options.shard_rows, options.text_column)
     touched = plan.changed_files(found)
-    done = manifest.read_records(store)
+    done = shard_records.read_records(store)
     _check_touched(plan, done, touched)
     check()  # reading the input may have taken hours
     manifest.prepare_again(store, done)
@@ -327,10 +236,10 @@ def _check_touched(plan: Plan, done: dict[int, Record], touched: Sequence[str]) 
             bar.advance(part.n_bytes)
 
 
-def _check_listed(store: Store, records: dict[int, Record]) -> None:
+def _check_listed(store: Store, finished: dict[int, Record]) -> None:
     """Raise if the store does not have what the workers have written."""
     until = time.monotonic() + _LISTING_SECONDS
-    while lost := manifest.missing_records(store, records.values()):
+    while lost := shard_records.missing_records(store, finished.values()):
         if time.monotonic() < until:
             time.sleep(1)
             continue
@@ -368,7 +277,7 @@ def _compute(
         bar.advance(part.n_bytes)
 
     def set_aside(shard: int, reason: str, attempts: int) -> None:
-        manifest.set_aside(store, shard, reason, attempts)
+        shard_records.set_aside(store, shard, reason, attempts)
 
     with contextlib.closing(pool), bar:
         return Scheduler(pool, parts, set_aside, advance, check).run()

@@ -5,43 +5,44 @@
     plan.json              what the vectors depend on, and where the input is cut
     data/part-000012-….parquet
                            the vectors of shard 12; the end of the name is its checksum
-    shards/000012.json     the record of shard 12, created after its data, and never replaced
+    shards/000012.json     the record of shard 12, created after its data
     shards/000012.failed.json
                            why shard 12 was set aside
     manifest.json          all records, and all shards set aside; written at the end
     README.md              what made the folder, and how to read it
-
-A shard counts when its record exists. Several processes may compute the same shard, for instance
-after a network failure: one of them creates the record, and all others delete their data.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from elmokit._version import __version__
 from elmokit.cluster.shard_inputs import InputFile, Range, ranges
+from elmokit.cluster.shard_records import (
+    DATA,
+    PLAN,
+    RECORDS,
+    Record,
+    own_data,
+    own_records,
+    record_name,
+    shards_set_aside,
+    to_json,
+)
 from elmokit.cluster.shard_store import TEMPORARY, Store
 from elmokit.errors import FormatError, InputError
-from elmokit.io.progress import DelayedProgress
 
 VERSION = 1
-PLAN, MANIFEST, README = "plan.json", "manifest.json", "README.md"
-DATA, RECORDS = "data", "shards"
+MANIFEST, README = "manifest.json", "README.md"
 
-_PART = re.compile(rf"{DATA}/part-\d{{6,}}-[0-9a-f]+\.parquet")
 _TOP = (PLAN, MANIFEST, README, "lock")
 _FOLDERS = (DATA, RECORDS, TEMPORARY)
 _AGAIN = "or pass restart=True to start over"
-_RECORD = re.compile(rf"{RECORDS}/(\d{{6,}})\.json")
-_FAILED = re.compile(rf"{RECORDS}/\d{{6,}}\.failed\.json")
-_AT_ONCE = 2000  # records
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Plan:
             "settings": self.settings,
             "files": [file.to_dict() for file in self.files],
         }
-        store.replace(PLAN, _json(values))
+        store.replace(PLAN, to_json(values))
 
     @classmethod
     def read(cls, store: Store) -> Plan:
@@ -141,116 +142,6 @@ class Plan:
         ]
 
 
-@dataclass(frozen=True)
-class Record:
-    """A finished shard."""
-
-    shard: int
-    file: str
-    """Its data, relative to the folder."""
-    source: str
-    """The file it was read from."""
-    start: int
-    end: int
-    input_sha256: str
-    """Of the lines of the input, or of the texts in Parquet."""
-    model: str
-    """Fingerprint of the model."""
-    plan: str
-    """SHA-256 of plan.json: a worker of a run that was discarded may still write."""
-    rows: int
-    tokens: int
-    bytes: int
-    """Size of the data."""
-    sha256: str
-    """Of the data."""
-    seconds: float
-    worker: str
-    """Name and process of the machine that computed it."""
-    attempt: int
-    """1 if the first attempt succeeded."""
-    notes: list[str] = field(default_factory=list)
-    """Warnings of the model about the text."""
-
-    def create(self, store: Store) -> bool:
-        """Write the record, unless another process has; returns whether it was written."""
-        return store.create(record_name(self.shard), _json(asdict(self)))
-
-    def replace(self, store: Store) -> None:
-        """Write the record in place of another one."""
-        store.replace(record_name(self.shard), _json(asdict(self)))
-
-
-def record_name(shard: int, failed: bool = False) -> str:
-    """The name of a shard's record, relative to the folder."""
-    return f"{RECORDS}/{shard:06}{'.failed' if failed else ''}.json"
-
-
-def read_record(store: Store, shard: int) -> Record | None:
-    """The record of a shard; None if it is not finished, or its record is damaged."""
-    raw = store.read(record_name(shard))
-    return None if raw is None else _parse(raw)
-
-
-def read_records(store: Store) -> dict[int, Record]:
-    """The records of all finished shards whose data exist and have their size."""
-    data, plan, found = store.sizes(DATA), plan_sha256(store), {}
-    names = [name for name in store.sizes(RECORDS) if _RECORD.fullmatch(name)]
-    with DelayedProgress("reading records", len(names), "shards") as bar:
-        for start in range(0, len(names), _AT_ONCE):
-            for name, raw in store.read_all(names[start : start + _AT_ONCE]).items():
-                record = _parse(raw)
-                if (
-                    record is not None
-                    and record_name(record.shard) == name
-                    and record.plan == plan
-                    and data.get(record.file) == record.bytes
-                ):
-                    found[record.shard] = record
-            bar.advance(len(names[start : start + _AT_ONCE]))
-    return found
-
-
-def plan_sha256(store: Store) -> str:
-    """The SHA-256 of plan.json."""
-    return hashlib.sha256(store.read(PLAN) or b"").hexdigest()
-
-
-def missing_records(store: Store, records: Iterable[Record]) -> list[int]:
-    """The numbers of finished shards whose record or data the store does not list."""
-    data, names = store.sizes(DATA), store.sizes(RECORDS)
-    return sorted(
-        record.shard
-        for record in records
-        if data.get(record.file) != record.bytes or record_name(record.shard) not in names
-    )
-
-
-def _parse(raw: bytes) -> Record | None:
-    try:
-        values = json.loads(raw)
-        return Record(**{one.name: values[one.name] for one in fields(Record)})
-    except (ValueError, LookupError, TypeError):
-        return None
-
-
-def set_aside(store: Store, shard: int, reason: str, attempts: int) -> None:
-    """Note that a shard cannot be computed."""
-    values = {"shard": shard, "reason": reason, "attempts": attempts}
-    store.replace(record_name(shard, failed=True), _json(values))
-
-
-def shards_set_aside(store: Store) -> dict[int, str]:
-    """The reasons of all shards that were set aside."""
-    found = {}
-    names = [name for name in store.sizes(RECORDS) if _FAILED.fullmatch(name)]
-    for raw in store.read_all(names).values():
-        values = json.loads(raw or b"{}")
-        if "shard" in values:
-            found[int(values["shard"])] = str(values["reason"])
-    return dict(sorted(found.items()))
-
-
 def prepare_again(store: Store, finished: Iterable[int]) -> None:
     """Make a folder ready for the shards that are missing.
 
@@ -258,14 +149,14 @@ def prepare_again(store: Store, finished: Iterable[int]) -> None:
     shards that were set aside are tried again.
     """
     kept = {record_name(shard) for shard in finished}
-    store.remove_files(name for name in _own_records(store) if name not in kept)
+    store.remove_files(name for name in own_records(store) if name not in kept)
     store.remove(TEMPORARY)
 
 
 def remove_surplus(store: Store, records: Iterable[Record]) -> None:
     """Delete data that no record names, once every shard has a record or was set aside."""
     kept = {record.file for record in records}
-    store.remove_files(name for name in _own_data(store) if name not in kept)
+    store.remove_files(name for name in own_data(store) if name not in kept)
     store.remove(TEMPORARY)
 
 
@@ -274,21 +165,12 @@ def remove_all(store: Store) -> None:
 
     The plan is the last: without it, the rest would be taken for files of others.
     """
-    store.remove_files([*_own_data(store), *_own_records(store)])
+    store.remove_files([*own_data(store), *own_records(store)])
     store.remove(TEMPORARY)
     for name in (DATA, RECORDS):
         store.remove_folder_if_empty(name)
     for name in (MANIFEST, README, PLAN):
         store.remove(name)
-
-
-def _own_data(store: Store) -> list[str]:
-    return [name for name in store.sizes(DATA) if _PART.fullmatch(name)]
-
-
-def _own_records(store: Store) -> list[str]:
-    names = store.sizes(RECORDS)
-    return [name for name in names if _RECORD.fullmatch(name) or _FAILED.fullmatch(name)]
 
 
 def other_files(store: Store) -> list[str]:
@@ -297,7 +179,7 @@ def other_files(store: Store) -> list[str]:
     found = {name for name in top if name not in _TOP}
     found |= {name for name in store.folders() if name not in _FOLDERS}
     found |= {name for folder in (DATA, RECORDS) for name in store.folders(folder)}
-    found |= set(data) - set(_own_data(store)) | set(records) - set(_own_records(store))
+    found |= set(data) - set(own_data(store)) | set(records) - set(own_records(store))
     if not _is_plan(store.read(PLAN)):  # then nothing here is a run's
         found |= {*top, *data, *records} - {"lock"}
     return sorted(found)
@@ -328,7 +210,7 @@ def write_manifest(store: Store, plan: Plan, records: dict[int, Record]) -> None
         "set_aside": [{"shard": shard, "reason": reason} for shard, reason in aside.items()],
         "shards": [asdict(record) for record in found],
     }
-    store.replace(MANIFEST, _json(values))
+    store.replace(MANIFEST, to_json(values))
     store.replace(README, _readme(plan, values).encode())
 
 
@@ -364,7 +246,3 @@ with their checksums; `elmokit shards . verify` compares them.
 Input:
 
 {sources}{more}"""
-
-
-def _json(values: dict[str, Any]) -> bytes:
-    return (json.dumps(values, ensure_ascii=False, indent=1) + "\n").encode()

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from elmokit.cluster.manifest import Record
 from elmokit.cluster.shard_inputs import Range
+from elmokit.cluster.shard_records import Record
 from elmokit.cluster.shard_writer import ShardSpec, ShardWriter, worker_name
 from elmokit.errors import ElmoKitError, InputError, ModelError, OutputError, shortened
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from elmokit.cluster.manifest import Plan, Record, read_records
+from elmokit.cluster.manifest import Plan
+from elmokit.cluster.shard_records import Record, read_records
 from elmokit.cluster.shard_store import Store
 from elmokit.embed.writers import vector_columns
 from elmokit.errors import FormatError, InputError, MissingExtraError, shortened

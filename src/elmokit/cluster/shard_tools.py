@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from elmokit.cluster import manifest
-from elmokit.cluster.manifest import Record
 from elmokit.cluster.shard_reader import ShardFolder
+from elmokit.cluster.shard_records import DATA, Record, shards_set_aside
 from elmokit.embed.writers import WriteOptions, find_writer
 from elmokit.errors import FormatError
 from elmokit.io.atomic import check_place, new_file
@@ -32,7 +31,7 @@ def verify_shards(url: str | Path) -> list[str]:
         for record in folder.records.values():
             problems += _problems(folder, record)
             bar.advance(record.bytes)
-    aside = manifest.shards_set_aside(folder.store)
+    aside = shards_set_aside(folder.store)
     problems += [
         f"shard {shard} was set aside: {aside[shard]}"
         if shard in aside
@@ -40,7 +39,7 @@ def verify_shards(url: str | Path) -> list[str]:
         for shard in folder.missing()
     ]
     named = {record.file for record in folder.records.values()}
-    surplus = [name for name in folder.store.sizes(manifest.DATA) if name not in named]
+    surplus = [name for name in folder.store.sizes(DATA) if name not in named]
     problems += [f"{name} belongs to no finished shard" for name in surplus]
     return problems
 
@@ -115,7 +114,7 @@ def shard_stats(url: str | Path) -> dict[str, Any]:
         "files": len(folder.plan.files),
         "shards": len(folder.plan.ranges()),
         "finished": len(records),
-        "set aside": len(manifest.shards_set_aside(folder.store)),
+        "set aside": len(shards_set_aside(folder.store)),
         "repeated": sum(record.attempt > 1 for record in records),
         "sentences": sum(rows),
         "fewest rows of a shard": rows[0] if rows else 0,

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.cluster.manifest import DATA, Record, plan_sha256, read_record
 from elmokit.cluster.shard_inputs import Range
+from elmokit.cluster.shard_records import DATA, Record, plan_sha256, read_record
 from elmokit.cluster.shard_rows import read_rows
 from elmokit.cluster.shard_store import Store
 from elmokit.elmo import Elmo
