@@ -71,6 +71,8 @@ def _imdb(folder: Path, out: Path) -> None:
 
 
 def _uner(folder: Path, out: Path) -> None:
+    if (out / "uner-ewt").is_symlink():  # from an earlier version: the source must stay as it is
+        (out / "uner-ewt").unlink()
     (out / "uner-ewt").mkdir(exist_ok=True)
     for part in ("train", "dev", "test"):
         name = f"en_ewt-ud-{part}.iob2"

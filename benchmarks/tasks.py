@@ -7,10 +7,10 @@
 SET is one of the names in benchmarks/task_sets.py; the default is all. DIR has the data sets as
 benchmarks/task_files.py arranges them. FILE has GloVe's vectors. Every training is a record, a
 small JSON file in FOLDER (default: benchmarks/records), and is not repeated if its record exists
-and was made with the same biLM, so the benchmark can be run in parts. --jobs runs several trainings
-at a time, on one GPU too. --shares trains on some per cent of the training examples. --write stores
-the table of all records as benchmarks/results/tasks.md and draws docs/pictures/task-layers.png and
-task-shares.png.
+and was made of the same settings, files and biLM. So the benchmark can be run in parts. --jobs runs
+several trainings at a time, on one GPU too. --shares trains on some per cent of the training
+examples. --write stores the table of all records as benchmarks/results/tasks.md and draws
+docs/pictures/task-layers.png and task-shares.png.
 
 Columns:
 
@@ -27,6 +27,7 @@ and the test set is scored once, with the model of that epoch.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import os
@@ -94,10 +95,11 @@ def main() -> None:
         parser.error(f"unknown column {', '.join(sorted(unknown))}")
     places = Places(arguments.data, arguments.glove, arguments.device)
     cells = list(_cells(arguments))
-    missing = [cell for cell in cells if not _is_known(arguments.records, cell)]
+    missing = [cell for cell in cells if not _is_known(arguments.records, cell, places)]
     for cell, found in _measured(missing, places, arguments.jobs):
         path = record_path(arguments.records, *cell)
         path.parent.mkdir(parents=True, exist_ok=True)
+        found["made_of"] = _made_of(cell, places)
         write_text(path, json.dumps(found, indent=1) + "\n")
         print(
             f"{cell.name}, {cell.column}, seed {cell.seed}, {cell.share}%: {found['measure']} "
@@ -163,7 +165,7 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
             "machine": f"{versions()}, {processor()}",
         }
     kind = task_class(data.task)
-    changes = merge(merge(data.settings, COLUMNS[cell.column]), {"training": {"seed": cell.seed}})
+    changes = _changes(cell)
     if data.model == "en":
         changes = merge(changes, {"input": {"vectors": str(places.glove)}})
     settings = kind.defaults.changed(changes)
@@ -172,7 +174,8 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
         print(f"{cell.name}, {cell.column}, seed {cell.seed}, {cell.share}%: {line}",
               file=sys.stderr, flush=True)  # fmt: skip
 
-    layers = _layers(cell.name, cell.column, cell.share, elmo)
+    frozen = cell.column in ("token", "elmo")
+    layers = _layers(cell.name, cell.column, cell.share, elmo) if frozen else None
     task = kind.train(train, dev, elmo=elmo, settings=settings, layers=layers, say=say)
     seconds = time.monotonic() - started
     scores = task.evaluate(test)
@@ -205,20 +208,43 @@ def _checksum(name: str) -> str:
     return read_model(bundled_path(name)).checksum()
 
 
-def _is_known(folder: Path, cell: Cell) -> bool:
-    """Whether there is a record of a training, with today's biLM if the training had one."""
+def _is_known(folder: Path, cell: Cell, places: Places) -> bool:
+    """Whether there is a record of a training, with today's settings, data and biLM."""
     path = record_path(folder, *cell)
     if not path.exists():
         return False
     found = json.loads(path.read_text(encoding="utf-8"))
+    if found.get("made_of") != _made_of(cell, places):
+        return False
     return cell.column in (TF_IDF, "glove") or found["bilm"] == _checksum(DATA[cell.name].model)
 
 
+def _made_of(cell: Cell, places: Places) -> str:
+    """Identify settings and data of a training: a checksum of the settings and of the files."""
+    data = DATA[cell.name]
+    digest = hashlib.sha256(json.dumps(_changes(cell), sort_keys=True).encode())
+    if cell.column != TF_IDF:
+        own = task_class(data.task).defaults.to_dict()
+        digest.update(json.dumps(own, sort_keys=True).encode())
+    for file in (data.train, data.dev, data.test):
+        digest.update(_file_sha256(places.data / file) if file else b"")
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _file_sha256(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def _changes(cell: Cell) -> dict[str, Any]:
+    """The settings of a training that are not its task's own."""
+    own = merge(DATA[cell.name].settings, COLUMNS.get(cell.column, {}))
+    return merge(own, {"training": {"seed": cell.seed}})
+
+
 @lru_cache(2)  # of the columns token and elmo of one set; their files are deleted with them
-def _layers(name: str, column: str, share: int, elmo: Elmo) -> FrozenLayers | None:
+def _layers(name: str, column: str, share: int, elmo: Elmo) -> FrozenLayers:
     """What the trainings of a column have in common: the layers of its sentences."""
-    if column not in ("token", "elmo"):
-        return None
     numbers = [0] if column == "token" else list(range(elmo.n_layers))
     return FrozenLayers(elmo, numbers, MOST_BYTES)
 

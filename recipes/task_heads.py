@@ -30,7 +30,7 @@ class Head(NamedTuple):
 
 
 _WEB = (
-    "The texts are English of the web around 2010: blogs, newsgroups, e-mail, reviews and\n"
+    "The training texts are the English Web Treebank: blogs, newsgroups, e-mail, reviews and\n"
     "questions. On other kinds of text, such as social media, medicine or law, expect lower scores."
 )
 HEADS = {
@@ -45,8 +45,8 @@ Treebank. The training file was an early version; types that the release does no
 ## Limits
 
 {_WEB}
-There are three types; products, events, nationalities and dates have none. Organisations are found
-less reliably than people and places.""",
+The model marks only these three types; it does not mark products, events, nationalities or dates.
+Organisations are found less reliably than people and places.""",
     ),
     "pos": Head(
         "ud-ewt/en_ewt-ud-{}.conllu",
@@ -71,14 +71,15 @@ the roles of verbs, nouns and adjectives. F1 is defined as in CoNLL-2005, with g
 
 {_WEB}
 In plain text the model finds the predicates itself, and a predicate it misses has no roles. Roles
-are PropBank's (ARG0, ARG1, ARGM-TMP, …); the model does not tell the senses of a verb apart.""",
+are PropBank's (ARG0, ARG1, ARGM-TMP, …); the model does not tell the senses of a verb apart. Give
+one sentence per line: the time for a line grows with the square of its length.""",
     ),
 }
 _LICENCE = """
 
 ## Licence
 
-CC BY-SA 4.0, as the data. Made by `python recipes/task_heads.py`."""
+CC BY-SA 4.0, like the data. Made by `python recipes/task_heads.py`."""
 
 
 def main() -> None:
@@ -111,7 +112,12 @@ def _describe(task: Task[Any, Any], head: Head, test: Path) -> None:
     table = [header, ["---"] * len(header), *rows]
     others = ", ".join(f"{key} {value:.2f}" for key, value in scores.others.items())
     shown = "\n".join(f"| {' | '.join(map(str, row))} |" for row in table)
-    task.about["test"] = {"measure": scores.name, "value": scores.value, "n": scores.n}
+    task.about["test"] = {
+        "measure": scores.name,
+        "value": scores.value,
+        "n": scores.n,
+        "unit": scores.unit,
+    }
     task.about["notes"] = (
         f"{head.notes}\n\n## Scores on the test set\n\n{scores.name} {scores.value:.2f}"
         f"{f'; {others}' if others else ''}\n\n{shown}{_LICENCE}"

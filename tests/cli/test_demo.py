@@ -117,6 +117,14 @@ def test_the_language_chooses_the_model(cli, monkeypatch, tmp_path):
         assert f"there is no model '{tmp_path / lang}'" in done.stderr
 
 
+def test_task_models_are_those_of_the_package(tmp_path, monkeypatch):
+    (tmp_path / "ner").mkdir()
+    (tmp_path / "ner" / "task.json").write_text("{")
+    monkeypatch.chdir(tmp_path)
+    done = run_process("demo")
+    assert "ner  [Angela Merkel PER] flew" in done.stdout, done.stderr
+
+
 def test_task_models_need_the_weights_they_were_trained_with(cli, lm_folder):
     assert "ner  " not in cli("demo", "--model", lm_folder).stdout
     assert set(ENGLISH.tasks) == set(bundled_tasks())

@@ -1,8 +1,10 @@
 """Ctrl-C and SIGTERM: while text is prepared, in training, and once more."""
 
 import json
+import multiprocessing
 import signal
 import subprocess
+import time
 
 import pytest
 import torch
@@ -109,3 +111,26 @@ def test_a_due_evaluation_is_skipped(text, tmp_path, monkeypatch):
     assert run(text, tmp_path / "run", recipe()) is None
     assert 5 not in due
     assert [r["kind"] for r in reports(tmp_path / "run")] == ["training"]
+
+
+def test_a_process_that_reads_batches_outlives_sigterm_for_a_while(monkeypatch):
+    """Slurm ends all processes at once, but the training process needs it to finish its step."""
+    from elmokit.pretrain.data import feed
+
+    monkeypatch.setattr(feed, "GRACE_SECONDS", 1)
+
+    def work(pipe):
+        feed._leave_signals(0)
+        pipe.send("ready")
+        time.sleep(60)
+
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(theirs,), daemon=True)
+    process.start()
+    assert ours.recv() == "ready"
+    process.terminate()
+    process.join(0.3)
+    assert process.is_alive()
+    process.join(30)
+    assert process.exitcode == -signal.SIGALRM

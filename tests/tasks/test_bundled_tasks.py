@@ -39,7 +39,7 @@ def test_they_belong_to_the_bundled_model(name, elmo):
     """A new ``en`` needs new ones: python recipes/task_heads.py."""
     task = CLASSES[name].load(name, elmo=elmo)
     assert type(task) is CLASSES[name]
-    assert task.evaluate is not None
+    assert task.labels
 
 
 def test_entities(elmo):
@@ -76,14 +76,24 @@ def test_a_hundred_sentences_take_seconds(elmo):
 def test_a_folder_comes_before_a_bundled_name(elmo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ner").mkdir()
-    with pytest.raises(ModelNotFoundError, match=r"ner is not a task model: .* \(ner, pos, srl\)"):
-        load("ner")
-    PosTagger.load("pos", elmo=elmo).save(tmp_path / "ner", overwrite=True)
+    (tmp_path / "ner" / "train.conll").touch()
+    assert isinstance(load("ner", elmo=elmo), NerTagger)  # that folder is no model
+    PosTagger.load("pos", elmo=elmo).save(tmp_path / "mine")
+    (tmp_path / "ner" / "train.conll").unlink()
+    (tmp_path / "ner").rmdir()
+    (tmp_path / "mine").rename(tmp_path / "ner")
     assert isinstance(load("ner", elmo=elmo), PosTagger)
 
 
+def test_examples_of_another_kind(elmo, tmp_path):
+    """Tags of the wrong column are no score of 0."""
+    (tmp_path / "other.conll").write_text("Anna\tNNP\nslept\tVBD\n")
+    with pytest.raises(InputError, match=r"no label of .*other.conll \(NNP, VBD\) is one of the"):
+        PosTagger.load("pos", elmo=elmo).evaluate(tmp_path / "other.conll")
+
+
 def test_an_unknown_name():
-    with pytest.raises(ModelNotFoundError, match="the name of a bundled model"):
+    with pytest.raises(ModelNotFoundError, match=r"the name of a bundled model \(ner, pos, srl\)"):
         load("parsing")
     with pytest.raises(InputError, match="trained with another biLM"):
         load("ner", elmo=Elmo.load("zh", device="cpu"))

@@ -112,28 +112,35 @@ def test_what_is_not_a_task_model(saved, tmp_path):
         load(folder, device="cpu")
 
 
-def test_eight_bits(saved, tmp_path):
-    """Small matrices stay in float16; predictions hardly change."""
-    saved.save(tmp_path / "whole")
-    saved.save(tmp_path / "small", dtype="int8")
+@pytest.fixture
+def wide(tiny):
+    """A model with matrices that are large enough to be rounded."""
+    settings = {"model": {"hidden_dim": 80}, "training": {"epochs": 3}}
+    return NerTagger.train(tagged(60), tagged(9, 1), elmo=tiny, settings=settings)
+
+
+def test_eight_bits(wide, tmp_path):
+    """Large matrices have eight bits, the rest float16; predictions hardly change."""
+    wide.save(tmp_path / "whole")
+    wide.save(tmp_path / "small", dtype="int8")
+    whole, small = (tmp_path / name / "head.safetensors" for name in ("whole", "small"))
+    assert small.stat().st_size < 0.4 * whole.stat().st_size
+    stored = load_file(small)
+    assert {tensor.dtype for tensor in stored.values()} == {
+        torch.int8, torch.float16, torch.float32,  # scales
+    }  # fmt: skip
     again = NerTagger.load(tmp_path / "small", device="cpu")
     texts = [example.words for example in tagged(30, 2)]
-    same = [a.tags == b.tags for a, b in zip(again(texts), saved(texts), strict=True)]
+    same = [a.tags == b.tags for a, b in zip(again(texts), wide(texts), strict=True)]
     assert sum(same) >= 27
     again.save(tmp_path / "twice", dtype="int8")  # what is rounded already does not change
-    first, second = (load_file(tmp_path / n / "head.safetensors") for n in ("small", "twice"))
-    assert first.keys() == second.keys()
-    for name, tensor in first.items():
-        torch.testing.assert_close(tensor, second[name], rtol=1e-6, atol=0)
+    for name, tensor in load_file(tmp_path / "twice" / "head.safetensors").items():
+        torch.testing.assert_close(tensor, stored[name], rtol=1e-6, atol=0)
     with pytest.raises(InputError, match="dtype must be float32 or int8"):
-        saved.save(tmp_path / "other", dtype="int4")
+        wide.save(tmp_path / "other", dtype="int4")
 
 
-def test_damaged_scales(saved, tmp_path):
-    wide = NerTagger.train(
-        tagged(20), tagged(5, 1), elmo=saved.elmo,
-        settings={"model": {"hidden_dim": 80}, "training": {"epochs": 1}},
-    )  # fmt: skip
+def test_damaged_scales(wide, tmp_path):
     wide.save(tmp_path / "wide", dtype="int8")
     path = tmp_path / "wide" / "head.safetensors"
     tensors = load_file(path)
@@ -161,3 +168,15 @@ def test_trainings_share_layers(tiny, quick):
         FrozenLayers(tiny, [0]) as other,
     ):
         NerTagger.train(**given, layers=other)
+
+
+def test_layers_that_could_not_be_kept_are_not_used(tiny, quick, monkeypatch):
+    quick["input"] = {"layers": "mix"}
+    quick["training"]["epochs"] = 1
+    given = {"train": tagged(20), "dev": tagged(5, 1), "elmo": tiny, "settings": quick}
+    with FrozenLayers(tiny, [0, 1, 2], 1 << 20) as layers:
+        monkeypatch.setattr("numpy.memmap", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
+        with pytest.raises(OSError, match="full"):
+            NerTagger.train(**given, layers=layers)
+        monkeypatch.undo()
+        NerTagger.train(**given, layers=layers)

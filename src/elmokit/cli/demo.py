@@ -135,11 +135,12 @@ def _fillers(elmo: Elmo, tour: Tour, sentence: str) -> str:
 def _tasks(elmo: Elmo, tour: Tour) -> None:
     """Print what the bundled task models predict."""
     from elmokit.tasks import load
+    from elmokit.tasks.names import BUNDLED
 
     if tour.tasks:
         print(f"\n{tour.tasks_title}\n")
     for name, sentence in tour.tasks.items():
-        task = load(name, elmo=elmo)
+        task = load(BUNDLED / name, elmo=elmo)  # whatever the working directory contains
         for line in task.show(task(sentence)).splitlines():
             print(f"  {name}  {line}")
 

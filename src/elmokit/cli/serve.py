@@ -26,7 +26,10 @@ def serve(
     ] = None,
     task: Annotated[
         list[str] | None,
-        typer.Option(help="Task model, as FOLDER or NAME=FOLDER; repeat for several."),
+        typer.Option(
+            help="Task model, as FOLDER, NAME=FOLDER or the name of a bundled one; repeat for "
+            "several."
+        ),
     ] = None,
     index: Annotated[
         Path | None,

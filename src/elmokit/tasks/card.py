@@ -27,12 +27,13 @@ def card(values: dict[str, Any], name: str) -> str:
         dev = about["dev"]
         rows["training examples"] = f"{about['train']:,}"
         rows["score on the dev examples"] = (
-            f"{dev['measure']} {dev['value']:.2f} ({dev['n']:,} examples, epoch {about['epoch']})"
+            f"{dev['measure']} {dev['value']:.2f} ({dev['n']:,} {dev.get('unit', 'examples')}, "
+            f"epoch {about['epoch']})"
         )
     if "test" in about:
         test = about["test"]
         rows["score on the test examples"] = (
-            f"{test['measure']} {test['value']:.2f} ({test['n']:,} examples)"
+            f"{test['measure']} {test['value']:.2f} ({test['n']:,} {test['unit']})"
         )
     for place, (*shares, gamma) in about.get("mixes", {}).items():
         shown = ", ".join(f"{share:.3f}" for share in shares)

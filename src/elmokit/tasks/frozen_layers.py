@@ -78,9 +78,15 @@ class FrozenLayers:
             sentences: Lists of tokens; each distinct one is computed once.
             say: Called with a line that announces the size.
         """
-        distinct = list(dict.fromkeys(tuple(s) for s in sentences if len(s)))
         if self._place:
             return
+        try:
+            self._keep(list(dict.fromkeys(tuple(s) for s in sentences if len(s))), say)
+        except BaseException:  # what is kept in part must not be used
+            self.close()
+            raise
+
+    def _keep(self, distinct: list[Sentence], say: Callable[[str], None] | None) -> None:
         n_tokens = sum(map(len, distinct))
         on_gpu = self._rows_on_gpu(n_tokens)
         fits, tokens = (distinct, n_tokens) if on_gpu is not None else ([], 0)

@@ -65,17 +65,17 @@ def task_folder(path: Path) -> Path:
     """Return the folder of a saved model: the given one, the best of a training, or a bundled one.
 
     Args:
-        path: A folder, or the name of a bundled model if there is no such folder.
+        path: A folder, or the name of a bundled model if no such folder has a task model.
     """
     for folder in (path, path / "best"):
         if (folder / "task.json").is_file():
             return folder
-    if str(path) in bundled_tasks() and not path.exists():
-        return BUNDLED / path
     if (path / "training.json").is_file():
         raise ModelNotFoundError(
             f"{path} is a training without a model so far; its first epoch writes {path}/best"
         )
+    if str(path) in bundled_tasks():
+        return BUNDLED / path
     raise ModelNotFoundError(
         f"{path} is not a task model: it has no task.json; give a folder that elmokit train wrote, "
         f"or the name of a bundled model ({', '.join(bundled_tasks())})"

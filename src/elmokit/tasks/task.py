@@ -6,6 +6,7 @@ import copy
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from elmokit.arguments import each, file_path, flag, instance, number, whole_number
 from elmokit.devices import choose_device
 from elmokit.elmo import Elmo
-from elmokit.errors import InputError
+from elmokit.errors import InputError, shortened
 from elmokit.formats import model_name
 from elmokit.io.html_table import facts, html_table
 from elmokit.io.notebook import Displayed, Shown
@@ -290,9 +291,21 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
     ) -> Scores:
         """Compare predictions with the answers in a file, or of a list of examples."""
         given = self._examples(examples, "examples", columns)
+        self._check_labels(given, str(examples) if isinstance(examples, str | Path) else "examples")
         prepared = [self.prepare(example) for example in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
             return self.score(given, self.predict_prepared(prepared, layers))
+
+    def _check_labels(self, examples: Sequence[Any], name: str) -> None:
+        """Raise if examples share no label with the model, as when another column was read."""
+        known, found = set(self.labels) - {"O"}, set()
+        with suppress(InputError):  # examples to score need not have every kind of answer
+            found = set(self.labels_of(examples)) - {"O"}
+        if known and found and not known & found:
+            raise InputError(
+                f"no label of {name} ({_some(found)}) is one of the model's ({_some(known)}); give "
+                "examples of the same kind, or choose the columns with columns="
+            )
 
     def __repr__(self) -> str:
         own = "" if not self.labels else f", {len(self.labels)} labels"
@@ -311,7 +324,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
             dev = self.about["dev"]
             values["training examples"] = self.about["train"]
             values["score on the dev examples"] = (
-                f"{dev['measure']} {dev['value']:.2f} ({dev['n']:,} examples, "
+                f"{dev['measure']} {dev['value']:.2f} ({dev['n']:,} {dev.get('unit', 'examples')}, "
                 f"epoch {self.about['epoch']})"
             )
         return Shown(html_table(facts(type(self).__name__, values)))
@@ -389,3 +402,9 @@ def _static_table(settings: TaskSettings[Any]) -> StaticTable | None:
 
 def _silent(line: str) -> None:
     pass
+
+
+def _some(labels: set[str]) -> str:
+    """The first labels of a set, for an error."""
+    first = sorted(labels)[:4]
+    return ", ".join(map(shortened, first)) + ", …" * (len(labels) > 4)

@@ -265,7 +265,12 @@ class _Training:
     def _about(self, scores: Scores) -> dict[str, Any]:
         mixes = self.task.input.shares()
         return {
-            "dev": {"measure": scores.name, "value": scores.value, "n": scores.n},
+            "dev": {
+                "measure": scores.name,
+                "value": scores.value,
+                "n": scores.n,
+                "unit": scores.unit,
+            },
             "train": self.n_train,
             "epoch": self.progress.epoch,
             "mixes": mixes,

@@ -25,6 +25,8 @@ from elmokit.pretrain.recipe_sections import SoftmaxSettings
 from elmokit.text.characters import Alphabet
 from elmokit.text.vocabulary import Vocabulary
 
+GRACE_SECONDS = 20
+"""How long processes that make batches outlive a SIGTERM; Slurm kills after 30 seconds."""
 _COLUMNS = (16, 24)  # words that need no more of these go through the CNN together
 
 
@@ -242,9 +244,10 @@ def _workers() -> int:
 
 
 def _leave_signals(number: int) -> None:
-    """Ignore Ctrl-C and SIGTERM, which may reach all processes: the training process handles them.
+    """Leave Ctrl-C and SIGTERM, which may reach all processes, to the training process.
 
-    It still needs batches when it finishes its step, and ends this process when it ends.
+    After a SIGTERM this process lives on for a while. If it died at once, the training process
+    could not finish its step and save.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(GRACE_SECONDS))  # whose signal ends it
