@@ -25,7 +25,7 @@ def classifier(tiny):
 
 def test_a_task_model(classifier):
     html = classifier._repr_html_()
-    for part in ("TextClassifier", ">classify<", ">neg, pos<", "accuracy", "(2 examples, epoch 1)"):
+    for part in ("TextClassifier", ">classify<", ">neg, pos<", "accuracy", "(2 texts, epoch 1)"):
         assert part in html
     assert repr(classifier).endswith(", 2 labels)")
     assert "\n" not in repr(classifier)
