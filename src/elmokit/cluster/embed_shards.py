@@ -26,7 +26,7 @@ from elmokit.embed.run import vector_settings
 from elmokit.errors import InputError, LanguageWarning, OutputError, shortened
 from elmokit.inference.layers import LayerChoice
 from elmokit.io.atomic import CONTINUE, clear_errors
-from elmokit.io.lock import lock_folder
+from elmokit.io.lock import LOCK, lock_folder
 from elmokit.io.progress import DelayedProgress
 
 _LISTING_SECONDS = 60.0  # network file systems may list a new file late
@@ -150,7 +150,7 @@ def _writing(store: Store, say: Callable[[str], None]) -> Iterator[Callable[[], 
             yield lambda: None
         finally:
             with contextlib.suppress(OSError):
-                (path / "lock").unlink(missing_ok=True)
+                (path / LOCK).unlink(missing_ok=True)
                 if not existed:
                     path.rmdir()  # if nothing was written
 

@@ -36,11 +36,12 @@ from elmokit.cluster.shard_records import (
 )
 from elmokit.cluster.shard_store import TEMPORARY, Store
 from elmokit.errors import FormatError, InputError
+from elmokit.io.lock import LOCK
 
 VERSION = 1
 MANIFEST, README = "manifest.json", "README.md"
 
-_TOP = (PLAN, MANIFEST, README, "lock")
+_TOP = (PLAN, MANIFEST, README, LOCK)
 _FOLDERS = (DATA, RECORDS, TEMPORARY)
 _AGAIN = "or pass restart=True to start over"
 
@@ -149,14 +150,14 @@ def prepare_again(store: Store, finished: Iterable[int]) -> None:
     shards that were set aside are tried again.
     """
     kept = {record_name(shard) for shard in finished}
-    store.remove_files(name for name in own_records(store) if name not in kept)
+    store.remove_files(own_records(store.sizes(RECORDS)) - kept)
     store.remove(TEMPORARY)
 
 
 def remove_surplus(store: Store, records: Iterable[Record]) -> None:
     """Delete data that no record names, once every shard has a record or was set aside."""
     kept = {record.file for record in records}
-    store.remove_files(name for name in own_data(store) if name not in kept)
+    store.remove_files(own_data(store.sizes(DATA)) - kept)
     store.remove(TEMPORARY)
 
 
@@ -165,7 +166,7 @@ def remove_all(store: Store) -> None:
 
     The plan is the last: without it, the rest would be taken for files of others.
     """
-    store.remove_files([*own_data(store), *own_records(store)])
+    store.remove_files(own_data(store.sizes(DATA)) | own_records(store.sizes(RECORDS)))
     store.remove(TEMPORARY)
     for name in (DATA, RECORDS):
         store.remove_folder_if_empty(name)
@@ -179,9 +180,9 @@ def other_files(store: Store) -> list[str]:
     found = {name for name in top if name not in _TOP}
     found |= {name for name in store.folders() if name not in _FOLDERS}
     found |= {name for folder in (DATA, RECORDS) for name in store.folders(folder)}
-    found |= set(data) - set(own_data(store)) | set(records) - set(own_records(store))
+    found |= (data.keys() - own_data(data)) | (records.keys() - own_records(records))
     if not _is_plan(store.read(PLAN)):  # then nothing here is a run's
-        found |= {*top, *data, *records} - {"lock"}
+        found |= {*top, *data, *records} - {LOCK}
     return sorted(found)
 
 

@@ -135,15 +135,14 @@ def shards_set_aside(store: Store) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def own_data(store: Store) -> list[str]:
-    """Names of the data that runs have written."""
-    return [name for name in store.sizes(DATA) if _PART.fullmatch(name)]
+def own_data(names: Iterable[str]) -> set[str]:
+    """Those of some names in data/ that runs have written."""
+    return {name for name in names if _PART.fullmatch(name)}
 
 
-def own_records(store: Store) -> list[str]:
-    """Names of the records that runs have written."""
-    names = store.sizes(RECORDS)
-    return [name for name in names if _RECORD.fullmatch(name) or _FAILED.fullmatch(name)]
+def own_records(names: Iterable[str]) -> set[str]:
+    """Those of some names in shards/ that runs have written."""
+    return {name for name in names if _RECORD.fullmatch(name) or _FAILED.fullmatch(name)}
 
 
 def to_json(values: dict[str, Any]) -> bytes:

@@ -63,11 +63,7 @@ class Store:
 
     def sizes(self, folder: str = "") -> dict[str, int]:
         """Names of the files in a folder, relative to the store, and their sizes."""
-        self.fs.invalidate_cache()
-        try:
-            found = self.fs.ls(self.path(folder), detail=True)
-        except FileNotFoundError:
-            return {}
+        found = self._entries(folder)
         # some programs make an empty object with a slash at the end for a folder
         files = (e for e in found if e["type"] == "file" and not e["name"].endswith("/"))
         return {
@@ -77,13 +73,17 @@ class Store:
 
     def folders(self, folder: str = "") -> list[str]:
         """Names of the folders in a folder, relative to the store."""
-        self.fs.invalidate_cache()
-        try:
-            found = self.fs.ls(self.path(folder), detail=True)
-        except FileNotFoundError:
-            return []
+        found = self._entries(folder)
         names = (e["name"].rstrip("/") for e in found if e["type"] == "directory")
         return [posixpath.join(folder, posixpath.basename(name)) for name in names]
+
+    def _entries(self, folder: str) -> list[dict[str, Any]]:
+        """What a folder contains now; nothing if it does not exist."""
+        self.fs.invalidate_cache()
+        try:
+            return list(self.fs.ls(self.path(folder), detail=True))
+        except FileNotFoundError:
+            return []
 
     def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
         """The bytes of small files, many at a time; those that do not exist are left out."""

@@ -24,17 +24,10 @@ def card(values: dict[str, Any], name: str) -> str:
         "versions": f"ElmoKit {about['elmokit']}, PyTorch {about['torch']}",
     }
     if "dev" in about:
-        dev = about["dev"]
         rows["training examples"] = f"{about['train']:,}"
-        rows["score on the dev examples"] = (
-            f"{dev['measure']} {dev['value']:.2f} ({dev['n']:,} {dev.get('unit', 'examples')}, "
-            f"epoch {about['epoch']})"
-        )
+        rows["score on the dev examples"] = shown_score(about["dev"], about["epoch"])
     if "test" in about:
-        test = about["test"]
-        rows["score on the test examples"] = (
-            f"{test['measure']} {test['value']:.2f} ({test['n']:,} {test['unit']})"
-        )
+        rows["score on the test examples"] = shown_score(about["test"])
     for place, (*shares, gamma) in about.get("mixes", {}).items():
         shown = ", ".join(f"{share:.3f}" for share in shares)
         rows[f"layer weights at {place}"] = f"{shown}; γ = {gamma:.3f}"
@@ -57,3 +50,15 @@ elmokit evaluate {name} test-file
 
 {about.get("notes", notes)}
 """
+
+
+def shown_score(score: dict[str, Any], epoch: int | None = None) -> str:
+    """A score in a few words, such as "f1 78.39 (2,001 sentences, epoch 9)".
+
+    Args:
+        score: measure, value and n; and unit, which older models lack.
+        epoch: The epoch it is of.
+    """
+    of = f"{score['n']:,} {score.get('unit', 'examples')}"
+    when = "" if epoch is None else f", epoch {epoch}"
+    return f"{score['measure']} {score['value']:.2f} ({of}{when})"

@@ -25,6 +25,7 @@ from elmokit.io.html_table import facts, html_table
 from elmokit.io.notebook import Displayed, Shown
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.tasks import saved
+from elmokit.tasks.card import shown_score
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.marked_text import MarkedText
 from elmokit.tasks.measures.scores import Scores
@@ -321,11 +322,9 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         values["static vectors"] = given.vectors
         values["parameters"] = sum(p.numel() for p in self.network.parameters())
         if "dev" in self.about:
-            dev = self.about["dev"]
             values["training examples"] = self.about["train"]
-            values["score on the dev examples"] = (
-                f"{dev['measure']} {dev['value']:.2f} ({dev['n']:,} {dev.get('unit', 'examples')}, "
-                f"epoch {self.about['epoch']})"
+            values["score on the dev examples"] = shown_score(
+                self.about["dev"], self.about["epoch"]
             )
         return Shown(html_table(facts(type(self).__name__, values)))
 
