@@ -11,6 +11,7 @@ import pytest
 
 from elmokit.tasks.measures.tag_schemes import read_spans
 from helpers.processes import one_sentence
+from helpers.progress_bars import record_progress
 from helpers.task_data import FILES, TEXTS, WHOLE_FILES
 
 LINES = [task for task in FILES if task not in WHOLE_FILES]
@@ -259,3 +260,23 @@ def test_mistakes_of_predict_and_evaluate(cli, trained, monkeypatch, typed, mess
     (trained / "begun/training.json").write_text("{}")
     (trained / "three.tsv").write_text("pos\t1\tGood.\nneg\t2\tBad.\n")
     assert one_sentence(cli(*typed.split()), message)
+
+
+@pytest.mark.parametrize(
+    ("watched", "shown"),
+    [
+        pytest.param(False, [("predicting", 600, [256, 256, 88])], id="a file: one bar for all"),
+        pytest.param(
+            True,
+            [("predicting", n, [64] * (n // 64) + [n % 64] * (n % 64 > 0)) for n in (256, 256, 88)],
+            id="a terminal: until the next lines appear",
+        ),
+    ],
+)
+def test_progress(cli, trained, tmp_path, monkeypatch, watched, shown):
+    file = tmp_path / "input.txt"
+    file.write_text("Ann slept .\n" * 600)
+    bars = record_progress(monkeypatch, "elmokit.io.progress", "elmokit.tasks.task")
+    monkeypatch.setattr("elmokit.cli.predict.is_terminal", lambda: watched)
+    assert len(cli("predict", trained / "pos", file).stdout.splitlines()) == 600
+    assert bars == shown

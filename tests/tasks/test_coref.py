@@ -120,9 +120,9 @@ def test_what_is_given(coref):
 
 def test_a_file_is_a_document(coref, file):
     path = file("a.txt", "Ann met Bob.\nShe slept.\n\nHe left.\n")
-    (found,) = read_inputs(coref, path)
+    (found,) = read_inputs(coref, path).items
     assert len(found.example.sentences) == 3
-    (blank,) = read_inputs(coref, file("b.txt", "\n\n"))
+    (blank,) = read_inputs(coref, file("b.txt", "\n\n")).items
     assert blank.example is None
     assert coref.record(None) == {"sentences": [], "clusters": [], "mentions": []}
 

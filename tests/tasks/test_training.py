@@ -12,6 +12,7 @@ from elmokit.formats.checkpoint import Checkpoint
 from elmokit.tasks import NerTagger, RelationClassifier, TextClassifier, saved
 from elmokit.tasks.readers.examples import TaggedExample, TextExample
 from elmokit.tasks.readers.relations import parse_marked
+from helpers.progress_bars import record_progress
 from helpers.task_data import reviews, tagged
 
 TRAIN, DEV = tagged(40), tagged(15, seed=1)
@@ -33,6 +34,20 @@ def test_it_learns(tiny, quick):
     assert said[-1].startswith("dev f1 ")
     (found,) = ner([["Ann", "went", "to", "Rome", "."]])
     assert found.tags == ["B-PER", "O", "O", "B-LOC", "O"]
+
+
+def test_progress(tiny, quick, monkeypatch):
+    bars = record_progress(monkeypatch, "elmokit.tasks.task_trainer", "elmokit.tasks.task")
+    quick["training"] |= {"epochs": 2, "batch_size": 16}
+    ner = NerTagger.train(TRAIN, DEV, elmo=tiny, settings=quick)
+    for number in (1, 2):
+        (epoch, n_train, steps), dev = bars[2 * number - 2 : 2 * number]
+        assert (epoch, n_train, sorted(steps)) == (f"epoch {number}", 40, [8, 16, 16])
+        assert dev == ("predicting", 15, [15])
+    ner.predict(["Ann slept ."], progress=False)
+    assert len(bars) == 4
+    ner.evaluate(DEV)
+    assert len(bars) == 5
 
 
 def test_the_same_seed_gives_the_same_model(tiny, quick, one_thread):

@@ -18,11 +18,13 @@ from elmokit.cli.task_options import ColumnOption, TaskModelArgument, parse_colu
 from elmokit.errors import InputError
 
 if TYPE_CHECKING:
-    from elmokit.tasks.inputs import Input
+    from elmokit.tasks.inputs import Input, Inputs
     from elmokit.tasks.marked_text import MarkedText
     from elmokit.tasks.task import Task
 
-_AT_ONCE = 1024  # inputs
+    Pairs = Iterator[tuple[Input, Any]]
+
+_AT_ONCE = 256  # inputs
 
 FORMATS = ("text", "jsonl", "conll", "html")
 
@@ -55,7 +57,7 @@ def predict(
     from elmokit.arguments import one_of
     from elmokit.io.atomic import new_file
     from elmokit.tasks import load
-    from elmokit.tasks.inputs import as_input, read_inputs
+    from elmokit.tasks.inputs import Inputs, as_input, read_inputs
     from elmokit.tasks.task import defines
 
     one_of(format, "format", FORMATS)
@@ -72,12 +74,16 @@ def predict(
     if format == "html" and not defines(task, "marked"):
         raise InputError(f"--format html is for marked text, which {task.name} does not have")
     inputs = (
-        iter([as_input(task, text or "")]) if file is None else read_inputs(task, file, columns)
+        Inputs(iter([as_input(task, text or "")]), 1)
+        if file is None
+        else read_inputs(task, file, columns)
     )
-    if out is None and format == "text" and is_terminal() and defines(task, "marked"):
-        _print_colours(task, inputs)
+    watched = out is None and is_terminal()
+    pairs = _pairs(task, inputs, watched)
+    if watched and format == "text" and defines(task, "marked"):
+        _print_colours(task, pairs)
         return
-    lines = _predicted(task, inputs, format)
+    lines = _predicted(task, pairs, format)
     if out is None:
         for line in lines:
             print(line)
@@ -92,14 +98,14 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def _predicted(task: Task[Any, Any], inputs: Iterator[Input], format: str) -> Iterator[str]:
+def _predicted(task: Task[Any, Any], pairs: Pairs, format: str) -> Iterator[str]:
     from elmokit.tasks.marked_text import html_page
 
     if format == "html":
-        texts = (text for _, found in _pairs(task, inputs) for text in _marked(task, found))
+        texts = (text for _, found in pairs for text in _marked(task, found))
         yield from html_page(texts, f"elmokit predict: {task.name}")
         return
-    for item, prediction in _pairs(task, inputs):
+    for item, prediction in pairs:
         if format == "jsonl":
             yield json.dumps(item.given | task.record(prediction), ensure_ascii=False)
         elif prediction is not None:
@@ -108,19 +114,29 @@ def _predicted(task: Task[Any, Any], inputs: Iterator[Input], format: str) -> It
             yield ""
 
 
-def _pairs(task: Task[Any, Any], inputs: Iterator[Input]) -> Iterator[tuple[Input, Any]]:
-    """Yield inputs with their predictions; that for a blank line is None."""
-    while some := list(islice(inputs, _AT_ONCE)):
-        found = iter(task.predict([item.example for item in some if item.example is not None]))
-        for item in some:
-            yield item, None if item.example is None else next(found)
+def _pairs(task: Task[Any, Any], inputs: Inputs, watched: bool) -> Pairs:
+    """Yield inputs with their predictions; that for a blank line is None.
+
+    Where a person sees the predictions come, a bar would be in their way: it is shown only until
+    the next ones are there.
+    """
+    from elmokit.io.progress import DelayedProgress
+
+    whole = not watched and (inputs.total is None or inputs.total > _AT_ONCE)
+    with DelayedProgress("predicting", inputs.total, "texts", whole) as bar:
+        while some := list(islice(inputs.items, _AT_ONCE)):
+            asked = [item.example for item in some if item.example is not None]
+            found = iter(task.predict(asked, progress=not whole))
+            for item in some:
+                yield item, None if item.example is None else next(found)
+            bar.advance(len(some))
 
 
 def _marked(task: Task[Any, Any], prediction: Any) -> list[MarkedText]:
     return [] if prediction is None else task.marked(prediction)
 
 
-def _print_colours(task: Task[Any, Any], inputs: Iterator[Input]) -> None:
+def _print_colours(task: Task[Any, Any], pairs: Pairs) -> None:
     """Print text with marked spans in colours, which a terminal shows."""
     from rich.console import Console
     from rich.text import Text
@@ -128,7 +144,7 @@ def _print_colours(task: Task[Any, Any], inputs: Iterator[Input]) -> None:
     from elmokit.tasks.marked_text import COLOURS
 
     console = Console(highlight=False, soft_wrap=True)
-    for _, prediction in _pairs(task, inputs):
+    for _, prediction in pairs:
         for text in _marked(task, prediction):
             line = Text()
             if text.title:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -40,7 +41,8 @@ async def predict(task: str, body: PredictBody, request: Request) -> Response:
     inputs = await asyncio.to_thread(lambda: [_read(found, one) for one in given])
     note(request.scope, task=task)
     asked = [i for i, one in enumerate(inputs) if one.example is not None]
-    kind = model.kind(("predict", task), found.predict, found.predicted_at_once)
+    run: Any = partial(found.predict, progress=False)
+    kind = model.kind(("predict", task), run, found.predicted_at_once)
     values = [inputs[i].example for i in asked]
     results = (
         await ask_sized(request, model, kind, values, [tokens[i] for i in asked]) if asked else []

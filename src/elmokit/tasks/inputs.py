@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmokit.errors import InputError
-from elmokit.io.lines import numbered_lines, shown_path
+from elmokit.io.lines import count_lines, numbered_lines, shown_path
 from elmokit.tasks.task import Task
 
 
@@ -21,10 +21,16 @@ class Input(NamedTuple):
     """None for a blank line, for which there is nothing to predict."""
 
 
-def read_inputs(
-    task: Task[Any, Any], path: Path, columns: dict[str, str] | None = None
-) -> Iterator[Input]:
-    """Yield the inputs of a file: every line, blank ones too, or every row of a table.
+class Inputs(NamedTuple):
+    """The inputs of a file, which may be read while they are used."""
+
+    items: Iterator[Input]
+    total: int | None
+    """How many there are; None if only reading all of them would tell."""
+
+
+def read_inputs(task: Task[Any, Any], path: Path, columns: dict[str, str] | None = None) -> Inputs:
+    """Return the inputs of a file: every line, blank ones too, or every row of a table.
 
     For a task that reads whole files, a file that is no table is one input.
 
@@ -35,12 +41,16 @@ def read_inputs(
     """
     if task.is_table(path, columns):
         *names, _ = (field.name for field in fields(task.example))  # the last is the answer
-        for example in task.read(path, columns, labelled=False):
-            yield Input({name: getattr(example, name) for name in names}, example)
-        return
+        rows = task.read(path, columns, labelled=False)
+        given = ({name: getattr(row, name) for name in names} for row in rows)
+        return Inputs(map(Input, given, rows), len(rows))
     if task.whole_files:
-        yield as_input(task, "\n".join(line for _, line in numbered_lines(path)))
-        return
+        text = "\n".join(line for _, line in numbered_lines(path))
+        return Inputs(iter([as_input(task, text)]), 1)
+    return Inputs(_lines(task, path), count_lines(path))
+
+
+def _lines(task: Task[Any, Any], path: Path) -> Iterator[Input]:
     for number, line in numbered_lines(path):
         try:
             yield as_input(task, line)

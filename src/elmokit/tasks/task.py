@@ -23,6 +23,7 @@ from elmokit.errors import InputError, shortened
 from elmokit.formats import model_name
 from elmokit.io.html_table import facts, html_table
 from elmokit.io.notebook import Displayed, Shown
+from elmokit.io.progress import DelayedProgress
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.tasks import saved
 from elmokit.tasks.card import shown_score
@@ -272,19 +273,23 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         """Predict for one text or example, or for each of a list."""
         return self.predict([text])[0] if self._is_one(text) else self.predict(text)
 
-    def predict(self, texts: Iterable[Any], batch_size: int | None = None) -> list[Prediction]:
+    def predict(
+        self, texts: Iterable[Any], batch_size: int | None = None, *, progress: bool = True
+    ) -> list[Prediction]:
         """Predict for each of some texts, or examples.
 
         Args:
             texts: What to predict for.
             batch_size: How many at once; None for the task's own number.
+            progress: Show progress on standard error if the work takes more than two seconds.
         """
+        flag(progress, "progress")
         if batch_size is not None:
             whole_number(batch_size, "batch_size", 1)
         given = each(texts, "texts", "a list of texts")
         prepared = [self.prepare(self.parse(text)) for text in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
-            found = self.predict_prepared(prepared, layers, batch_size)
+            found = self.predict_prepared(prepared, layers, batch_size, progress=progress)
         return Predictions(found, [item.example for item in prepared], self)
 
     def evaluate(
@@ -337,6 +342,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         layers: FrozenLayers,
         batch_size: int | None = None,
         tuned: ElmoEmbedding | None = None,
+        progress: bool = True,
     ) -> list[Prediction]:
         """Return the predictions for examples, in their order."""
         self.network.eval()
@@ -345,11 +351,13 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         items = [item for some in pieces for item in some]
         found: dict[int, Prediction] = {}
         batch_size = batch_size or self.predicted_at_once
-        for indices in by_length([item.length for item in items], batch_size):
-            some = [items[i] for i in indices]
-            examples = [item.example for item in some]
-            output = self.forward(batcher.make(some))
-            found.update(zip(indices, self.decode(output, examples), strict=True))
+        with DelayedProgress("predicting", len(items), "examples", progress) as bar:
+            for indices in by_length([item.length for item in items], batch_size):
+                some = [items[i] for i in indices]
+                examples = [item.example for item in some]
+                output = self.forward(batcher.make(some))
+                found.update(zip(indices, self.decode(output, examples), strict=True))
+                bar.advance(len(some))
         in_order = iter([found[i] for i in range(len(items))])
         return [self.joined(list(islice(in_order, len(some)))) for some in pieces]
 

@@ -27,7 +27,7 @@ from elmokit.io.atomic import (
     write_text,
 )
 from elmokit.io.lock import lock_folder
-from elmokit.io.progress import clock_time
+from elmokit.io.progress import DelayedProgress, clock_time
 from elmokit.nn.embedding import ElmoEmbedding
 from elmokit.pretrain.run.stop_signal import StopSignal
 from elmokit.tasks import saved
@@ -154,7 +154,9 @@ class _Training:
         """Train until the last epoch, until patience ends, or until asked to stop."""
         while not self._is_over() and not self.signal.asked:
             started = time.monotonic()
-            loss = self._epoch()
+            what = f"epoch {self.progress.epoch + 1}"
+            with DelayedProgress(what, len(self.train), "examples") as bar:
+                loss = self._epoch(bar)
             if loss is None:
                 return
             self._evaluate(loss, started)
@@ -170,7 +172,7 @@ class _Training:
         training, epoch = self.settings.training, self.progress.epoch
         return epoch >= training.epochs or (epoch > 0 and self._waited() >= training.patience)
 
-    def _epoch(self) -> float | None:
+    def _epoch(self, bar: DelayedProgress) -> float | None:
         """Train for an epoch; return its mean loss, or None if asked to stop."""
         task, training, epoch = self.task, self.settings.training, self.progress.epoch
         for group in self.optimizer.param_groups:
@@ -206,6 +208,7 @@ class _Training:
                     f"{norm}; choose a lower training.learning_rate"
                 )
             total, n = total + value * len(examples), n + len(examples)
+            bar.advance(len(examples))
             if self.signal.asked:
                 return None
         return total / n
