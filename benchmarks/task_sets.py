@@ -10,9 +10,28 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "token": {"input": {"layers": "0"}},
     "elmo": {"input": {"layers": "mix"}},
     "tuned": {"input": {"layers": "mix"}, "tuning": {"enabled": True}},
+    "last-layer": {"input": {"layers": "top", "at": "input"}},
+    "lambda-1": {"input": {"layers": "mix", "at": "input", "mix_l2": 1.0}},
+    "lambda-0.001": {"input": {"layers": "mix", "at": "input", "mix_l2": 0.001}},
+    "output": {"input": {"layers": "mix", "at": "output", "mix_l2": 0.001}},
+    "both": {"input": {"layers": "mix", "at": "both", "mix_l2": 0.001}},
 }
 """Settings of each column. The column tf-idf has a model of its own."""
 TF_IDF = "tf-idf"
+TABLES = {
+    "Which layers (Table 2 of the paper)": {
+        "glove": "GloVe",
+        "last-layer": "+ last layer",
+        "lambda-1": "+ all layers, λ = 1",
+        "lambda-0.001": "+ all layers, λ = 0.001",
+    },
+    "Where ELMo enters (Table 3 of the paper)": {
+        "lambda-0.001": "input",
+        "both": "input and output",
+        "output": "output",
+    },
+}
+"""Columns of the smaller tables, with their headings."""
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import json
 import statistics
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from task_sets import COLUMNS, DATA, TF_IDF
+from task_sets import COLUMNS, DATA, TABLES, TF_IDF
 
 Records = dict[int, dict[str, Any]]  # by seed
 NAMES = {
@@ -38,8 +39,9 @@ def records_of(folder: Path, name: str, column: str, share: int = 100) -> Record
 
 def report(folder: Path) -> list[str]:
     """Return the table of all records."""
-    columns = [records_of(folder, name, column) for name in DATA for column in NAMES]
-    machines = {record["machine"] for found in columns for record in found.values()}
+    every = [*COLUMNS, TF_IDF]
+    parts = [records_of(folder, name, column) for name in DATA for column in every]
+    machines = {record["machine"] for found in parts for record in found.values()}
     lines = [
         f"{'; '.join(sorted(machines))}; {datetime.date.today()}. Mean ± standard deviation of the "
         "test score over seeds. Gains are over the same seeds, ± their standard error. Error "
@@ -68,7 +70,24 @@ def report(folder: Path) -> list[str]:
             seconds,
         ]
         lines.append(f"| {' | '.join(cells)} |")
+    for title, columns in TABLES.items():
+        lines += _small_table(folder, title, columns)
     return lines
+
+
+def _small_table(folder: Path, title: str, columns: dict[str, str]) -> list[str]:
+    """Return a table of the sets that have records in all columns."""
+    rows = []
+    for name in DATA:
+        found = [records_of(folder, name, column) for column in columns]
+        if all(found):
+            seeds = min(map(len, found))
+            cells = [_cell(dict(islice(some.items(), seeds))) for some in found]
+            rows.append(f"| {name} | {found[0][0]['measure']} | {seeds} | {' | '.join(cells)} |")
+    if not rows:
+        return []
+    head = f"| | measure | seeds | {' | '.join(columns.values())} |"
+    return ["", f"**{title}**", "", head, "|---" * (len(columns) + 3) + "|", *rows]
 
 
 def _cell(found: Records) -> str:
@@ -150,7 +169,7 @@ def draw_shares(folder: Path, path: Path) -> None:
 def _curves(folder: Path, name: str) -> dict[str, list[tuple[int, float, float]]]:
     """Share, mean and deviation of every column with at least three shares."""
     found: dict[str, list[tuple[int, float, float]]] = {}
-    for column in COLUMNS:
+    for column in NAMES:
         points = []
         for share in range(1, 101):
             if some := records_of(folder, name, column, share):

@@ -20,8 +20,12 @@ Columns:
     elmo    GloVe and the learned mix of all layers
     tuned   the same with a biLM that learns too
 
+    last-layer  lambda-1  lambda-0.001      which layers, and how freely their weights are learned
+    lambda-0.001  output  both              where ELMo enters: at the input, the output, or both
+
 All columns but the first have the same network, settings and seeds. The dev set chooses the epoch,
-and the test set is scored once, with the model of that epoch.
+and the test set is scored once, with the model of that epoch. The columns of the last two lines are
+for Tables 2 and 3 of the ELMo paper, and for one seed: --columns glove last-layer … --seeds 1.
 """
 
 from __future__ import annotations
@@ -52,6 +56,7 @@ from elmokit.io.atomic import write_text
 from elmokit.settings import merge
 from elmokit.tasks import task_class
 from elmokit.tasks.frozen_layers import FrozenLayers
+from elmokit.tasks.word_input import chosen_layers
 
 MOST_BYTES = 16 << 30
 """Of ELMo's layers on disk, for each column of a set."""
@@ -174,8 +179,9 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
         print(f"{cell.name}, {cell.column}, seed {cell.seed}, {cell.share}%: {line}",
               file=sys.stderr, flush=True)  # fmt: skip
 
-    frozen = cell.column in ("token", "elmo")
-    layers = _layers(cell.name, cell.column, cell.share, elmo) if frozen else None
+    numbers = chosen_layers(settings.input.layers, elmo.n_layers)
+    frozen = bool(numbers) and not settings.tuning.enabled
+    layers = _layers(cell.name, cell.share, tuple(numbers), elmo) if frozen else None
     task = kind.train(train, dev, elmo=elmo, settings=settings, layers=layers, say=say)
     seconds = time.monotonic() - started
     scores = task.evaluate(test)
@@ -243,9 +249,8 @@ def _changes(cell: Cell) -> dict[str, Any]:
 
 
 @lru_cache(2)  # of the columns token and elmo of one set; their files are deleted with them
-def _layers(name: str, column: str, share: int, elmo: Elmo) -> FrozenLayers:
+def _layers(name: str, share: int, numbers: tuple[int, ...], elmo: Elmo) -> FrozenLayers:
     """What the trainings of a column have in common: the layers of its sentences."""
-    numbers = [0] if column == "token" else list(range(elmo.n_layers))
     return FrozenLayers(elmo, numbers, MOST_BYTES)
 
 
