@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +53,41 @@ def test_several_processes_train_alike(text, tmp_path):
     assert done.stdout.count("the model is") == 1
     assert "stopped" not in done.stdout
     alike(tmp_path / "one", tmp_path / "two")
+
+
+ENDS = """
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from elmokit.pretrain.processes import joined
+
+
+def threads():
+    return {path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")}
+
+
+with joined("cpu"):
+    runs = nn.parallel.DistributedDataParallel(nn.Linear(2, 2))
+    runs(torch.ones(1, 2)).sum().backward()
+    assert any("gloo" in name for name in threads()), threads()
+    del runs
+sys.exit(any("gloo" in name for name in threads()))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of threads")
+def test_no_thread_outlives_the_process_group(tmp_path):
+    """A thread of gloo that frees a tensor while Python ends would abort the process."""
+    script = tmp_path / "ends.py"
+    script.write_text(ENDS)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = subprocess.run(
+        [*launcher, "--nproc-per-node", "2", script], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_several_processes_with_rare_words_and_streams(text, tmp_path):

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -85,6 +86,10 @@ def joined(device: str | None) -> Iterator[Process]:
         chosen = torch.device("cuda", local)
         torch.cuda.set_device(chosen)
         backend = "cpu:gloo,cuda:nccl"  # CPU tensors are sent without waiting for the GPU
+    # DistributedDataParallel imports this module, whose functions keep the process group of that
+    # moment as a default. Imported here, while there is none yet, it does not keep ours: its
+    # threads would outlive destroy_process_group and could abort the process as Python ends.
+    import_module("torch.distributed.nn.functional")
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         dist.init_process_group(
             backend, store=_store_of_torchrun(), rank=rank, world_size=size, timeout=_TIMEOUT
