@@ -47,7 +47,8 @@ class LanguageCheck:
         warnings.warn(
             f"the text is {written}, but {f'only {n:,}' if n else 'none'} of the {total:,} words "
             f"this model knows {'is' if n == 1 else 'are'}, so its vectors and probabilities mean "
-            f"little here; load a model of the language, such as the bundled {model}",
+            f"little here; use a model of the language, such as the bundled {model}, or a task "
+            "model trained with it",
             LanguageWarning,
             stacklevel=5,
         )
