@@ -71,8 +71,7 @@ the roles of verbs, nouns and adjectives. F1 is defined as in CoNLL-2005, with g
 
 {_WEB}
 In plain text the model finds the predicates itself, and a predicate it misses has no roles. Roles
-are PropBank's (ARG0, ARG1, ARGM-TMP, …); the model does not tell the senses of a verb apart. Give
-one sentence per line: the time for a line grows with the square of its length.""",
+are PropBank's (ARG0, ARG1, ARGM-TMP, …); the model does not tell the senses of a verb apart.""",
     ),
 }
 _LICENCE = """

@@ -11,7 +11,7 @@ from elmokit.tasks.marked_text import Mark, MarkedText
 from elmokit.tasks.measures.scores import ClassScore, Confusion, Scores
 from elmokit.tasks.question_answering import Answer
 from elmokit.tasks.readers.examples import Frame, PairExample, TaggedExample, TextExample
-from elmokit.tasks.srl import Roles
+from elmokit.tasks.roles import Roles
 from elmokit.tasks.tagging import Tagged
 
 ONE_EPOCH = {"training": {"epochs": 1}, "model": {"hidden_dim": 4}}

@@ -7,7 +7,7 @@ from elmokit.errors import InputError
 from elmokit.tasks import RoleLabeller, srl
 from elmokit.tasks.measures.tag_schemes import stray_tags
 from elmokit.tasks.readers import Frame, RoleExample, read_role_examples
-from elmokit.tasks.srl import Roles
+from elmokit.tasks.roles import Roles
 from helpers.task_data import roles
 
 WORDS = ["The", "cat", "saw", "him", "sleep"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmokit.errors import InputError
 from elmokit.io.lines import count_lines, numbered_lines, shown_path
+from elmokit.tasks.readers.examples import given_names
 from elmokit.tasks.task import Task
 
 
@@ -40,7 +40,7 @@ def read_inputs(task: Task[Any, Any], path: Path, columns: dict[str, str] | None
         columns: Which columns of a table to read; they make any file a table.
     """
     if task.is_table(path, columns):
-        *names, _ = (field.name for field in fields(task.example))  # the last is the answer
+        names = given_names(task.example)
         rows = task.read(path, columns, labelled=False)
         given = ({name: getattr(row, name) for name in names} for row in rows)
         return Inputs(map(Input, given, rows), len(rows))

@@ -1,11 +1,40 @@
-"""Texts of several sentences, cut if they are too long."""
+"""Texts of several sentences: split, and cut if they are too long."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
 
 from elmokit.tasks.readers.examples import Words
 from elmokit.tasks.word_input import Sentences
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import Tokenizer, tokenize_one
+
+Item = TypeVar("Item")
+
+
+def split_words(text: Any, tokenizer: Tokenizer) -> tuple[list[str], tuple[int, ...]]:
+    """Return the words of a text, and how many each of its sentences has if there are several.
+
+    A list of tokens is one sentence, and so is a text that is tokenised already.
+
+    Args:
+        text: The text, or its tokens.
+        tokenizer: Splits sentences into words.
+    """
+    if not isinstance(text, str) or tokenizer.name == "whitespace":
+        return tokenize_one(tokenizer, text), ()
+    sentences = list(filter(None, map(tokenizer, split_sentences(text))))
+    lengths = tuple(map(len, sentences)) if len(sentences) > 1 else ()
+    return [word for words in sentences for word in words], lengths
+
+
+def cut(items: Sequence[Item], lengths: Sequence[int]) -> list[Sequence[Item]]:
+    """Cut items of consecutive sentences into those of each; without lengths, there is one."""
+    if not lengths:
+        return [items]
+    return [items[start:end] for start, end in pairwise([0, *accumulate(lengths)])]
 
 
 def text_sentences(text: Words, tokenizer: Tokenizer, most: int) -> Sentences:

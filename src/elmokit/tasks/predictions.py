@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from elmokit.io.html_table import Table, html_table
 from elmokit.io.notebook import Displayed, Shown
 from elmokit.tasks.marked_text import Marked
+from elmokit.tasks.readers.examples import given_names
 
 if TYPE_CHECKING:
     from elmokit.tasks.task import Task
@@ -45,7 +45,7 @@ class Predictions(list[Prediction], Displayed):
                 parts.append(f"<p>the first {_MOST_MARKED} of {len(self):,}</p>")
             return Shown("\n".join(parts))
         task = self._task
-        names = [field.name for field in fields(task.example)[:-1]]  # the last is the answer
+        names = given_names(task.example)
         example = {id(found): one for found, one in self._of}  # also after the list was sorted
         rows = [
             [

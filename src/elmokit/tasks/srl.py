@@ -12,27 +12,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmokit.devices import to_device
+from elmokit.devices import check_memory, to_device
 from elmokit.errors import InputError
 from elmokit.tasks.heads.alternating import AlternatingLSTM
 from elmokit.tasks.heads.bio_viterbi import FORBIDDEN, best_bio
 from elmokit.tasks.heads.encoders import LockedDropout
-from elmokit.tasks.marked_text import COLOURS, Mark, Marked, MarkedText
+from elmokit.tasks.marked_text import MarkedText
 from elmokit.tasks.measures.role_scores import role_scores
 from elmokit.tasks.measures.scores import Scores
-from elmokit.tasks.measures.tag_schemes import Span, read_spans
 from elmokit.tasks.readers.examples import PREDICATE, Frame, RoleExample
 from elmokit.tasks.readers.records import table_kind, unpacked_suffix
 from elmokit.tasks.readers.role_frames import read_role_examples
-from elmokit.tasks.task import Task
+from elmokit.tasks.roles import Roles, conll_block, role_spans
+from elmokit.tasks.sentence_task import SentenceTask
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
-from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_input import WordBatch
-from elmokit.text.tokenizers import tokenize_one
 
 _INDICATOR_DIM = 100  # as in the paper
 _VERB = 1  # the number of the label B-V
 _PADDING = -100
+_POINTER = 8  # bytes of a tag in a list
 _WORDS_AT_ONCE = 1 << 16  # of all predicates together, when predicting
 
 
@@ -49,29 +48,6 @@ class RoleSettings:
 
     def __post_init__(self) -> None:
         check_model(self)
-
-
-@dataclass(frozen=True)
-class Roles(Marked):
-    """Words, and the frames that a model predicts for them."""
-
-    words: list[str]
-    frames: list[Frame]
-    """One for each predicate: the given ones, or else those that the model found."""
-    found: list[int]
-    """Numbers of the words that the model takes for predicates."""
-
-    def marked(self, kinds: Sequence[str] = ()) -> list[MarkedText]:
-        """Return the sentence with the roles of each predicate; C-ARG1 is coloured as ARG1."""
-        spans = [_spans(frame) for frame in self.frames]
-        kinds = kinds or [PREDICATE, *(role for some in spans for *_, role in some)]
-        roles = dict.fromkeys(map(_base, kinds))  # V is the first
-        group = {role: 1 + (i - 1) % (len(COLOURS) - 1) if i else 0 for i, role in enumerate(roles)}
-        marks = [
-            [Mark(start, end, role, group.get(_base(role), 0)) for start, end, role in some]
-            for some in spans
-        ]
-        return [MarkedText(self.words, some) for some in marks or [[]]]
 
 
 class SentenceStates(NamedTuple):
@@ -138,7 +114,7 @@ class RoleHead(nn.Module):
         return scores if states.after is None else scores + states.after[rows]
 
 
-class RoleLabeller(Task[RoleExample, Roles]):
+class RoleLabeller(SentenceTask[RoleExample, Roles]):
     """Semantic roles of each predicate, as in PropBank and CoNLL-2005.
 
     Trained and evaluated with given predicates. In plain text it finds them itself.
@@ -188,15 +164,27 @@ class RoleLabeller(Task[RoleExample, Roles]):
             raise InputError("the training examples have no roles; expected tags such as B-ARG0")
         return ["O", *(f"{place}-{role}" for role in [PREDICATE, *roles] for place in "BI")]
 
-    def parse(self, given: Any) -> RoleExample:
-        """Return the example of a sentence: a string, or a list of tokens."""
-        if isinstance(given, RoleExample):
-            return given
-        return RoleExample(tokenize_one(self.elmo.tokenizer, given), None)
-
-    def prepare(self, example: RoleExample) -> Prepared:
-        """Take the words as they are."""
-        return Prepared(example, [[example.words]])
+    def joined(self, predictions: Sequence[Roles]) -> Roles:
+        """Return the roles in a text from those in its sentences."""
+        if len(predictions) == 1:
+            return predictions[0]
+        words = [word for one in predictions for word in one.words]
+        n_frames = sum(len(one.frames) for one in predictions)
+        check_memory(
+            n_frames * len(words) * _POINTER,
+            torch.device("cpu"),
+            f"the tags of {n_frames:,} predicates in a text of {len(words):,} words",
+            "give shorter texts, such as one sentence per line",
+        )
+        frames, found, start = [], [], 0
+        for one in predictions:
+            rest = len(words) - start - len(one.words)
+            for frame in one.frames:
+                tags = ["O"] * start + (frame.tags or []) + ["O"] * rest
+                frames.append(Frame(start + frame.predicate, tags))
+            found += [start + place for place in one.found]
+            start += len(one.words)
+        return Roles(words, frames, found, tuple(len(one.words) for one in predictions))
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         return RoleHead(input_dim, output_dim, len(self.labels), self.settings.model)
@@ -275,7 +263,7 @@ class RoleLabeller(Task[RoleExample, Roles]):
                 "tags": frame.tags,
                 "roles": [
                     {"start": start, "end": end, "role": role, "words": words[start:end]}
-                    for start, end, role in _spans(frame)
+                    for start, end, role in role_spans(frame)
                 ],
             }
             for frame in prediction.frames
@@ -283,13 +271,8 @@ class RoleLabeller(Task[RoleExample, Roles]):
         return {"words": words, "frames": frames}
 
     def to_conll(self, prediction: Roles) -> str:
-        """Return a sentence in CoNLL form: words, predicates, and a column for each predicate."""
-        words = prediction.words
-        frames = {frame.predicate: frame for frame in prediction.frames}  # a word has one
-        predicates = [word if i in frames else "-" for i, word in enumerate(words)]
-        roles = (_column(frames[i], len(words)) for i in sorted(frames))
-        columns = [words, predicates, *roles]
-        return "".join("\t".join(cells) + "\n" for cells in zip(*columns, strict=True))
+        """Return sentences in CoNLL form: words, predicates, and a column for each predicate."""
+        return "\n".join(map(conll_block, prediction.sentences()))
 
     @classmethod
     def _check_example(cls, example: Any, name: str) -> None:
@@ -331,21 +314,3 @@ class RoleLabeller(Task[RoleExample, Roles]):
         scores = scores.masked_fill(is_predicate[..., None] != is_verb, FORBIDDEN)
         best: list[list[int]] = best_bio(scores, output.mask[rows]).tolist()
         return best
-
-
-def _spans(frame: Frame) -> list[Span]:
-    return read_spans(frame.tags or [])
-
-
-def _base(role: str) -> str:
-    """The role that a continuation or a reference, such as C-ARG1 or R-ARG1, belongs to."""
-    return role[2:] if role.startswith(("C-", "R-")) else role
-
-
-def _column(frame: Frame, n: int) -> list[str]:
-    """A frame as spans, such as (ARG0* * *)."""
-    cells = ["*"] * n
-    for start, end, role in _spans(frame):
-        cells[start] = f"({role}{cells[start]}"
-        cells[end - 1] += ")"
-    return cells

@@ -15,16 +15,15 @@ from elmokit.devices import to_device
 from elmokit.errors import InputError
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
+from elmokit.tasks.long_texts import cut
 from elmokit.tasks.marked_text import Mark, Marked, MarkedText
 from elmokit.tasks.measures.tag_schemes import Span, read_spans
 from elmokit.tasks.readers.examples import TaggedExample
 from elmokit.tasks.readers.records import table_kind, unpacked_suffix
-from elmokit.tasks.task import Task
+from elmokit.tasks.sentence_task import SentenceTask
 from elmokit.tasks.task_settings import check_model
-from elmokit.tasks.word_batches import Prepared
 from elmokit.tasks.word_characters import BYTES, character_ids
 from elmokit.tasks.word_input import WordBatch
-from elmokit.text.tokenizers import tokenize_one
 
 _CONLL = (".conll", ".conllu", ".tsv", ".iob", ".iob2", ".bio", ".bioes", ".bilou", ".bmes")
 
@@ -54,6 +53,8 @@ class Tagged(Marked):
     tags: list[str]
     scheme: str | None = field(default="iob2", repr=False, compare=False)
     """Scheme of the tags; None if each tag is one of its word alone."""
+    lengths: tuple[int, ...] = field(default=(), repr=False, compare=False)
+    """Words of each sentence; empty for one."""
 
     def marked(self, kinds: Sequence[str] = ()) -> list[MarkedText]:
         """Return the sentence with its entities, or with a tag at each word."""
@@ -110,7 +111,7 @@ class TaggerHead(nn.Module):
         return scores
 
 
-class Tagger(Task[TaggedExample, Tagged]):
+class Tagger(SentenceTask[TaggedExample, Tagged]):
     """What both kinds of taggers share."""
 
     example = TaggedExample
@@ -129,15 +130,16 @@ class Tagger(Task[TaggedExample, Tagged]):
             )
         return bool(columns)
 
-    def parse(self, given: Any) -> TaggedExample:
-        """Return the example of a sentence: a string, or a list of tokens."""
-        if isinstance(given, TaggedExample):
-            return given
-        return TaggedExample(tokenize_one(self.elmo.tokenizer, given), None)
-
-    def prepare(self, example: TaggedExample) -> Prepared:
-        """Take the words as they are."""
-        return Prepared(example, [[example.words]])
+    def joined(self, predictions: Sequence[Tagged]) -> Tagged:
+        """Return the tags of a text from those of its sentences."""
+        if len(predictions) == 1:
+            return predictions[0]
+        return Tagged(
+            [word for one in predictions for word in one.words],
+            [tag for one in predictions for tag in one.tags],
+            self.scheme,
+            tuple(len(one.words) for one in predictions),
+        )
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         return TaggerHead(input_dim, output_dim, self.labels, self.settings.model, self.scheme)
@@ -184,9 +186,9 @@ class Tagger(Task[TaggedExample, Tagged]):
         return {"words": prediction.words, "tags": prediction.tags}
 
     def to_conll(self, prediction: Tagged) -> str:
-        """Return a sentence in CoNLL form: a word, a tab and its tag per line."""
-        pairs = zip(prediction.words, prediction.tags, strict=True)
-        return "".join(f"{word}\t{tag}\n" for word, tag in pairs)
+        """Return sentences in CoNLL form: a word, a tab and its tag per line."""
+        lines = [f"{w}\t{tag}\n" for w, tag in zip(prediction.words, prediction.tags, strict=True)]
+        return "\n".join("".join(some) for some in cut(lines, prediction.lengths))
 
     def _gold(self, examples: Sequence[TaggedExample], mask: Tensor) -> Tensor:
         """Numbers (B, T) of the right tags; -1 for one that the training examples do not have."""

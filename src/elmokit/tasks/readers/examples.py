@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from elmokit.arguments import each, instance, strings, wrong
@@ -15,6 +15,11 @@ Words = str | list[str]
 """A text, or its tokens."""
 PREDICATE = "V"
 """The role of a predicate in its own frame."""
+
+
+def given_names(kind: type[Any]) -> list[str]:
+    """Return the names of what an example gives, all of its fields but the answer, the last."""
+    return [one.name for one in fields(kind)[:-1] if not one.kw_only]
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,12 @@ class TaggedExample:
     """The words of a sentence and a tag for each."""
 
     words: list[str]
+    lengths: tuple[int, ...] = field(default=(), kw_only=True, repr=False)
+    """Words of each sentence, if a text of several is given; empty for one sentence."""
     tags: list[str] | None = None
 
     def __post_init__(self) -> None:
+        _check_lengths(self.lengths, self.words)
         if self.tags is not None and len(self.tags) != len(self.words):
             raise InputError(
                 f"words and tags differ in number, {len(self.words)} and {len(self.tags)}; "
@@ -144,13 +152,24 @@ class RoleExample:
     """
 
     words: list[str]
+    lengths: tuple[int, ...] = field(default=(), kw_only=True, repr=False)
+    """Words of each sentence, if a text of several is given; empty for one sentence."""
     frames: list[Frame] | None = None
     """None if it is not known which words are predicates."""
 
     def __post_init__(self) -> None:
+        _check_lengths(self.lengths, self.words)
         if self.frames is not None:
             frames = [_checked(frame, i, self.words) for i, frame in enumerate(self.frames, 1)]
             object.__setattr__(self, "frames", frames)
+
+
+def _check_lengths(lengths: tuple[int, ...], words: list[str]) -> None:
+    if lengths and sum(lengths) != len(words):
+        raise InputError(
+            f"the sentences have {sum(lengths):,} words by their lengths, but {len(words):,} words "
+            "are given; expected the same number"
+        )
 
 
 def _checked(frame: Frame, number: int, words: list[str]) -> Frame:

@@ -1,0 +1,36 @@
+"""What tasks about the words of a sentence share: a text of several is read one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from elmokit.tasks.long_texts import cut, split_words
+from elmokit.tasks.task import Example, Prediction, Task
+from elmokit.tasks.word_batches import Prepared
+
+
+class SentenceTask(Task[Example, Prediction]):
+    """A task whose examples are sentences, given as words.
+
+    A text to predict for may have several. They are predicted for one by one, as the model has
+    learned from single sentences, and the time grows with the number of words, not faster.
+    """
+
+    def parse(self, given: Any) -> Example:
+        """Return the example of a text or of a list of tokens, which is one sentence."""
+        if isinstance(given, self.example):
+            return given
+        words, lengths = split_words(given, self.elmo.tokenizer)
+        found: Example = self.example(words, lengths=lengths)
+        return found
+
+    def prepare(self, example: Any) -> Prepared:
+        """Take the words as they are."""
+        return Prepared(example, [cut(example.words, example.lengths)])
+
+    def pieces(self, item: Prepared, learning: bool = False) -> list[Prepared]:
+        """Return each sentence of a text alone."""
+        (sentences,) = item.texts
+        if len(sentences) == 1:
+            return [item]
+        return [Prepared(self.example(list(words)), [[words]]) for words in sentences]
