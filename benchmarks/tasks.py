@@ -23,9 +23,10 @@ Columns:
     last-layer  lambda-1  lambda-0.001      which layers, and how freely their weights are learned
     lambda-0.001  output  both              where ELMo enters: at the input, the output, or both
 
-All columns but the first have the same network, settings and seeds. The dev set chooses the epoch,
-and the test set is scored once, with the model of that epoch. The columns of the last two lines are
-for Tables 2 and 3 of the ELMo paper, and for one seed: --columns glove last-layer … --seeds 1.
+All columns but the first have the same network and seeds, and the same settings but for what they
+are about. The dev set chooses the epoch, and the test set is scored once, with the model of that
+epoch. The columns of the last two lines are for Tables 2 and 3 of the ELMo paper, and for one seed:
+--columns glove last-layer … --seeds 1.
 """
 
 from __future__ import annotations
@@ -182,9 +183,11 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
     numbers = chosen_layers(settings.input.layers, elmo.n_layers)
     frozen = bool(numbers) and not settings.tuning.enabled
     layers = _layers(cell.name, cell.share, tuple(numbers), elmo) if frozen else None
-    task = kind.train(train, dev, elmo=elmo, settings=settings, layers=layers, say=say)
+    task = kind.train(
+        train, dev, elmo=elmo, settings=settings, layers=layers, say=say, progress=False
+    )
     seconds = time.monotonic() - started
-    scores = task.evaluate(test)
+    scores = task.evaluate(test, progress=False)
     return {
         "measure": scores.name,
         "test": scores.value,
@@ -248,9 +251,9 @@ def _changes(cell: Cell) -> dict[str, Any]:
     return merge(own, {"training": {"seed": cell.seed}})
 
 
-@lru_cache(2)  # of the columns token and elmo of one set; their files are deleted with them
+@lru_cache(3)  # token layer, last layer and all layers of one set; their files go with them
 def _layers(name: str, share: int, numbers: tuple[int, ...], elmo: Elmo) -> FrozenLayers:
-    """What the trainings of a column have in common: the layers of its sentences."""
+    """What the trainings on the same layers have in common: those of their sentences."""
     return FrozenLayers(elmo, numbers, MOST_BYTES)
 
 

@@ -4,8 +4,10 @@ import pytest
 
 from elmokit.errors import InputError, OutOfMemoryError
 from elmokit.tasks import NerTagger, PosTagger, RoleLabeller
+from elmokit.tasks.long_texts import split_words
 from elmokit.tasks.readers.examples import Frame, RoleExample, TaggedExample
-from elmokit.tasks.roles import Roles
+from elmokit.tasks.roles import Roles, joined_roles
+from elmokit.text.tokenizers import get_tokenizer
 
 TEXT = "Ann met Dr. Smith in Rome. She slept! Bob saw Oslo."
 SENTENCES = ["Ann met Dr. Smith in Rome.", "She slept!", "Bob saw Oslo."]
@@ -48,7 +50,7 @@ def test_predicates_and_roles_of_a_text():
     first = Roles(["Ann", "slept"], [Frame(1, ["B-ARG0", "B-V"])], [1])
     second = Roles(["Yes"], [], [])
     third = Roles(["Bob", "ran"], [Frame(1, ["B-ARG0", "B-V"])], [1])
-    whole = RoleLabeller.joined(None, [first, second, third])
+    whole = joined_roles([first, second, third])
     assert whole.words == ["Ann", "slept", "Yes", "Bob", "ran"]
     assert whole.frames == [
         Frame(1, ["B-ARG0", "B-V", "O", "O", "O"]),
@@ -56,6 +58,7 @@ def test_predicates_and_roles_of_a_text():
     ]
     assert whole.found == [1, 4]
     assert whole.sentences() == [first, second, third]
+    assert whole.roles() == [[(0, 1, "ARG0"), (1, 2, "V")], [(3, 4, "ARG0"), (4, 5, "V")]]
     assert [text.plain() for text in whole.marked()] == [
         "[Ann ARG0] [slept V]",
         "Yes",
@@ -68,11 +71,46 @@ def test_a_text_with_too_many_predicates(monkeypatch):
     monkeypatch.setattr("elmokit.devices._ALWAYS_FITS", 0)
     monkeypatch.setattr("elmokit.devices.available_bytes", lambda _: 1000)
     with pytest.raises(OutOfMemoryError, match="20 predicates in a text of 20 words need"):
-        RoleLabeller.joined(None, [part] * 20)
+        joined_roles([part] * 20)
 
 
 @pytest.mark.parametrize("kind", [TaggedExample, RoleExample])
 def test_lengths_fit_the_words(kind):
     assert kind(["a", "b", "c"], lengths=(1, 2)).lengths == (1, 2)
-    with pytest.raises(InputError, match="3 words by their lengths, but 2 words are given"):
-        kind(["a", "b"], lengths=(1, 2))
+    for lengths in [(1, 2), (0, 2), (3, -1)]:
+        with pytest.raises(InputError, match="from 1 that add up to 2, not"):
+            kind(["a", "b"], lengths=lengths)
+
+
+def test_examples_with_answers_are_single_sentences():
+    with pytest.raises(InputError, match="one sentence; leave out lengths="):
+        TaggedExample(["a", "b"], ["X", "Y"], lengths=(1, 1))
+    with pytest.raises(InputError, match="one sentence; leave out lengths="):
+        RoleExample(["a", "b"], [], lengths=(1, 1))
+
+
+def test_what_is_written(task):
+    """JSON counts words over the whole text and says where sentences end."""
+    found = task.record(task(TEXT))
+    assert found["sentences"] == [7, 3, 4]
+    assert "sentences" not in task.record(task(SENTENCES[0]))
+    for frame in found.get("frames", []):
+        for role in frame["roles"]:
+            assert role["words"] == found["words"][role["start"] : role["end"]]
+            assert frame["tags"][role["start"]] == f"B-{role['role']}"
+
+
+@pytest.mark.parametrize("text", ["", "  ", "...", "?! ?!", "。。"])
+def test_hardly_any_text(task, text):
+    found = task(text)
+    assert "".join(found.words) == text.replace(" ", "")
+
+
+def test_split_words():
+    """Each sentence is split by the model's own tokenizer."""
+    letters = get_tokenizer(list)
+    assert split_words("他来了。她走了！", letters) == (list("他来了。她走了！"), (4, 4))
+    english = get_tokenizer("english")
+    assert split_words("Ann slept. Bob ran.", english)[1] == (3, 3)
+    assert split_words("Ann slept . Bob ran .", get_tokenizer("whitespace"))[1] == ()
+    assert split_words(["Ann", ".", "Bob", "."], english) == (["Ann", ".", "Bob", "."], ())

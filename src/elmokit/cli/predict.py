@@ -117,8 +117,7 @@ def _predicted(task: Task[Any, Any], pairs: Pairs, format: str) -> Iterator[str]
 def _pairs(task: Task[Any, Any], inputs: Inputs, watched: bool) -> Pairs:
     """Yield inputs with their predictions; that for a blank line is None.
 
-    Where a person sees the predictions come, a bar would be in their way: it is shown only until
-    the next ones are there.
+    If they are printed to a terminal, a bar is shown only while the next ones are computed.
     """
     from elmokit.io.progress import DelayedProgress
 

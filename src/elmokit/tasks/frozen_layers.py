@@ -67,7 +67,11 @@ class FrozenLayers:
         return len(self.layers) * self.elmo.dim * 2
 
     def keep(
-        self, sentences: Iterable[Sequence[str]], say: Callable[[str], None] | None = None
+        self,
+        sentences: Iterable[Sequence[str]],
+        say: Callable[[str], None] | None = None,
+        *,
+        progress: bool = True,
     ) -> None:
         """Compute the layers of sentences and keep them, as long as they fit.
 
@@ -77,16 +81,20 @@ class FrozenLayers:
         Args:
             sentences: Lists of tokens; each distinct one is computed once.
             say: Called with a line that announces the size.
+            progress: Show progress on standard error if the work takes more than two seconds.
         """
         if self._place:
             return
         try:
-            self._keep(list(dict.fromkeys(tuple(s) for s in sentences if len(s))), say)
+            distinct = list(dict.fromkeys(tuple(s) for s in sentences if len(s)))
+            self._keep(distinct, say, progress)
         except BaseException:  # what is kept in part must not be used
             self.close()
             raise
 
-    def _keep(self, distinct: list[Sentence], say: Callable[[str], None] | None) -> None:
+    def _keep(
+        self, distinct: list[Sentence], say: Callable[[str], None] | None, progress: bool
+    ) -> None:
         n_tokens = sum(map(len, distinct))
         on_gpu = self._rows_on_gpu(n_tokens)
         fits, tokens = (distinct, n_tokens) if on_gpu is not None else ([], 0)
@@ -106,7 +114,7 @@ class FrozenLayers:
         if not fits:
             return
         if on_gpu is not None:
-            for start, arrays in self._blocks(fits, tokens):
+            for start, arrays in self._blocks(fits, tokens, progress):
                 block = torch.from_numpy(np.concatenate(arrays))
                 on_gpu[start : start + len(block)] = to_device(block, on_gpu.device)
             self._kept = on_gpu
@@ -115,7 +123,7 @@ class FrozenLayers:
         path = Path(self._temporary.name) / "layers.bin"
         check_space(path, tokens * self.bytes_per_token)
         with clear_errors(path), path.open("wb") as file:
-            for _, arrays in self._blocks(fits, tokens):
+            for _, arrays in self._blocks(fits, tokens, progress):
                 file.writelines(np.ascontiguousarray(array).data for array in arrays)
         self._kept = np.memmap(path, np.float16, "r", shape=self._shape(tokens))
 
@@ -151,12 +159,13 @@ class FrozenLayers:
         return [self._one(tuple(sentence), found) for sentence in sentences]
 
     def _blocks(
-        self, sentences: Sequence[Sentence], tokens: int
+        self, sentences: Sequence[Sentence], tokens: int, progress: bool
     ) -> Iterator[tuple[int, list[Array]]]:
         """Compute layers (T, K, D) of sentences; yield some at a time, with their first row."""
         first = done = 0
         arrays: list[Array] = []
-        with DelayedProgress("computing ELMo's layers", tokens, "tokens") as bar:
+        what = "computing ELMo's layers"
+        with DelayedProgress(what, tokens, "tokens", progress) as bar:
             for sentence, array in zip(sentences, self._computed(sentences), strict=True):
                 arrays.append(array.transpose(1, 0, 2))
                 self._place[sentence] = (done, len(sentence))

@@ -32,9 +32,12 @@ def split_words(text: Any, tokenizer: Tokenizer) -> tuple[list[str], tuple[int, 
 
 def cut(items: Sequence[Item], lengths: Sequence[int]) -> list[Sequence[Item]]:
     """Cut items of consecutive sentences into those of each; without lengths, there is one."""
-    if not lengths:
-        return [items]
-    return [items[start:end] for start, end in pairwise([0, *accumulate(lengths)])]
+    return [items[start:end] for start, end in sentence_bounds(lengths)] if lengths else [items]
+
+
+def sentence_bounds(lengths: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first word of each sentence and the one after its last."""
+    return list(pairwise([0, *accumulate(lengths)]))
 
 
 def text_sentences(text: Words, tokenizer: Tokenizer, most: int) -> Sentences:

@@ -1,7 +1,8 @@
-"""What tasks about the words of a sentence share: a text of several is read one by one."""
+"""What tasks about the words of a sentence share: the sentences of a text are read one by one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from elmokit.tasks.long_texts import cut, split_words
@@ -12,8 +13,8 @@ from elmokit.tasks.word_batches import Prepared
 class SentenceTask(Task[Example, Prediction]):
     """A task whose examples are sentences, given as words.
 
-    A text to predict for may have several. They are predicted for one by one, as the model has
-    learned from single sentences, and the time grows with the number of words, not faster.
+    A text to predict for may have several. Each is predicted alone, as the model has learned from
+    single sentences; so its time grows with the number of words, and not faster.
     """
 
     def parse(self, given: Any) -> Example:
@@ -34,3 +35,8 @@ class SentenceTask(Task[Example, Prediction]):
         if len(sentences) == 1:
             return [item]
         return [Prepared(self.example(list(words)), [[words]]) for words in sentences]
+
+
+def sentence_record(lengths: Sequence[int]) -> dict[str, Any]:
+    """Return how many words each sentence of a prediction has, for JSON; empty for one sentence."""
+    return {"sentences": list(lengths)} if lengths else {}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmokit.devices import check_memory, to_device
+from elmokit.devices import to_device
 from elmokit.errors import InputError
 from elmokit.tasks.heads.alternating import AlternatingLSTM
 from elmokit.tasks.heads.bio_viterbi import FORBIDDEN, best_bio
@@ -23,15 +23,14 @@ from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.examples import PREDICATE, Frame, RoleExample
 from elmokit.tasks.readers.records import table_kind, unpacked_suffix
 from elmokit.tasks.readers.role_frames import read_role_examples
-from elmokit.tasks.roles import Roles, conll_block, role_spans
-from elmokit.tasks.sentence_task import SentenceTask
+from elmokit.tasks.roles import Roles, conll_block, joined_roles
+from elmokit.tasks.sentence_task import SentenceTask, sentence_record
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.word_input import WordBatch
 
 _INDICATOR_DIM = 100  # as in the paper
 _VERB = 1  # the number of the label B-V
 _PADDING = -100
-_POINTER = 8  # bytes of a tag in a list
 _WORDS_AT_ONCE = 1 << 16  # of all predicates together, when predicting
 
 
@@ -166,25 +165,7 @@ class RoleLabeller(SentenceTask[RoleExample, Roles]):
 
     def joined(self, predictions: Sequence[Roles]) -> Roles:
         """Return the roles in a text from those in its sentences."""
-        if len(predictions) == 1:
-            return predictions[0]
-        words = [word for one in predictions for word in one.words]
-        n_frames = sum(len(one.frames) for one in predictions)
-        check_memory(
-            n_frames * len(words) * _POINTER,
-            torch.device("cpu"),
-            f"the tags of {n_frames:,} predicates in a text of {len(words):,} words",
-            "give shorter texts, such as one sentence per line",
-        )
-        frames, found, start = [], [], 0
-        for one in predictions:
-            rest = len(words) - start - len(one.words)
-            for frame in one.frames:
-                tags = ["O"] * start + (frame.tags or []) + ["O"] * rest
-                frames.append(Frame(start + frame.predicate, tags))
-            found += [start + place for place in one.found]
-            start += len(one.words)
-        return Roles(words, frames, found, tuple(len(one.words) for one in predictions))
+        return predictions[0] if len(predictions) == 1 else joined_roles(predictions)
 
     def _make_head(self, input_dim: int, output_dim: int) -> nn.Module:
         return RoleHead(input_dim, output_dim, len(self.labels), self.settings.model)
@@ -250,7 +231,7 @@ class RoleLabeller(SentenceTask[RoleExample, Roles]):
         return "\n".join(lines)
 
     def marked(self, prediction: Roles) -> list[MarkedText]:
-        """Return the sentence with the roles of each predicate; C-ARG1 is coloured as ARG1."""
+        """Return each sentence with the roles of each predicate; C-ARG1 is coloured as ARG1."""
         return prediction.marked([label[2:] for label in self.labels[1::2]])
 
     def record(self, prediction: Roles | None) -> dict[str, Any]:
@@ -263,12 +244,12 @@ class RoleLabeller(SentenceTask[RoleExample, Roles]):
                 "tags": frame.tags,
                 "roles": [
                     {"start": start, "end": end, "role": role, "words": words[start:end]}
-                    for start, end, role in role_spans(frame)
+                    for start, end, role in roles
                 ],
             }
-            for frame in prediction.frames
+            for frame, roles in zip(prediction.frames, prediction.roles(), strict=True)
         ]
-        return {"words": words, "frames": frames}
+        return {"words": words} | sentence_record(prediction.lengths) | {"frames": frames}
 
     def to_conll(self, prediction: Roles) -> str:
         """Return sentences in CoNLL form: words, predicates, and a column for each predicate."""

@@ -20,7 +20,7 @@ from elmokit.tasks.marked_text import Mark, Marked, MarkedText
 from elmokit.tasks.measures.tag_schemes import Span, read_spans
 from elmokit.tasks.readers.examples import TaggedExample
 from elmokit.tasks.readers.records import table_kind, unpacked_suffix
-from elmokit.tasks.sentence_task import SentenceTask
+from elmokit.tasks.sentence_task import SentenceTask, sentence_record
 from elmokit.tasks.task_settings import check_model
 from elmokit.tasks.word_characters import BYTES, character_ids
 from elmokit.tasks.word_input import WordBatch
@@ -57,7 +57,7 @@ class Tagged(Marked):
     """Words of each sentence; empty for one."""
 
     def marked(self, kinds: Sequence[str] = ()) -> list[MarkedText]:
-        """Return the sentence with its entities, or with a tag at each word."""
+        """Return the text with its entities, or with a tag at each word."""
         if self.scheme is None:
             spans = [Span(i, i + 1, tag) for i, tag in enumerate(self.tags)]
         else:
@@ -183,7 +183,8 @@ class Tagger(SentenceTask[TaggedExample, Tagged]):
     def record(self, prediction: Tagged | None) -> dict[str, Any]:
         """Return words and tags."""
         prediction = prediction or Tagged([], [])
-        return {"words": prediction.words, "tags": prediction.tags}
+        words = {"words": prediction.words} | sentence_record(prediction.lengths)
+        return words | {"tags": prediction.tags}
 
     def to_conll(self, prediction: Tagged) -> str:
         """Return sentences in CoNLL form: a word, a tab and its tag per line."""

@@ -184,6 +184,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         columns: dict[str, str] | None = None,
         layers: FrozenLayers | None = None,
         say: Callable[[str], None] | None = None,
+        progress: bool = True,
     ) -> Self:
         """Train a model.
 
@@ -198,8 +199,10 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
             columns: Which columns of the files to read; see docs/task-data.md.
             layers: Where to keep ELMo's layers. Trainings on the same sentences can share one; it
                 is not closed. None keeps them for this training alone.
-            say: Called with each line of progress; None is silent.
+            say: Called with a line about each epoch, such as ``print``; None for no lines.
+            progress: Show progress on standard error in what takes more than two seconds.
         """
+        flag(progress, "progress")
         elmo = Elmo.load() if elmo is None else elmo
         instance(elmo, "elmo", Elmo, "a model from Elmo.load()")
         if elmo.precision != "float32":
@@ -222,7 +225,8 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
                 f"layers= must be FrozenLayers(elmo, {task.input.layers}) of the same elmo for "
                 "these settings"
             )
-        run = TaskRun(None if out is None else file_path(out, "out").expanduser(), resume, layers)
+        folder = None if out is None else file_path(out, "out").expanduser()
+        run = TaskRun(folder, resume, layers, progress)
         train_task(task, known, held_out, run, say or _silent)
         return task
 
@@ -293,14 +297,25 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         return Predictions(found, [item.example for item in prepared], self)
 
     def evaluate(
-        self, examples: str | Path | Sequence[Any], columns: dict[str, str] | None = None
+        self,
+        examples: str | Path | Sequence[Any],
+        columns: dict[str, str] | None = None,
+        *,
+        progress: bool = True,
     ) -> Scores:
-        """Compare predictions with the answers in a file, or of a list of examples."""
+        """Compare predictions with the answers in a file, or of a list of examples.
+
+        Args:
+            examples: The file or the examples.
+            columns: Which columns of a file to read; see docs/task-data.md.
+            progress: Show progress on standard error if the work takes more than two seconds.
+        """
+        flag(progress, "progress")
         given = self._examples(examples, "examples", columns)
         self._check_labels(given, str(examples) if isinstance(examples, str | Path) else "examples")
         prepared = [self.prepare(example) for example in given]
         with FrozenLayers(self.elmo, self.input.layers) as layers:
-            return self.score(given, self.predict_prepared(prepared, layers))
+            return self.score(given, self.predict_prepared(prepared, layers, progress=progress))
 
     def _check_labels(self, examples: Sequence[Any], name: str) -> None:
         """Raise if examples share no label with the model, as when another column was read."""

@@ -44,7 +44,7 @@ _GB = 1_000_000_000
 
 @dataclass(frozen=True)
 class TaskRun:
-    """Where a training keeps its files."""
+    """Where a training keeps its files, and what it shows."""
 
     folder: Path | None = None
     """Folder of the training; None keeps nothing on disk."""
@@ -52,6 +52,8 @@ class TaskRun:
     """Whether to continue the training in the folder."""
     layers: FrozenLayers | None = None
     """Where to keep ELMo's layers; None for a place of its own."""
+    progress: bool = True
+    """Whether to show progress."""
 
     @property
     def best(self) -> Path | None:
@@ -148,14 +150,16 @@ class _Training:
             self._resume()
         if self.task.input.layers and not self.tuned and not self._is_over():
             texts = (text for item in (*self.train, *self.dev) for text in item.texts)
-            self.layers.keep((s for text in texts for s in text), self.say)
+            sentences = (s for text in texts for s in text)
+            self.layers.keep(sentences, self.say, progress=self.run.progress)
 
     def run_epochs(self) -> None:
         """Train until the last epoch, until patience ends, or until asked to stop."""
         while not self._is_over() and not self.signal.asked:
             started = time.monotonic()
             what = f"epoch {self.progress.epoch + 1}"
-            with DelayedProgress(what, len(self.train), "examples") as bar:
+            n, show = len(self.train), self.run.progress
+            with DelayedProgress(what, n, "examples", show) as bar:
                 loss = self._epoch(bar)
             if loss is None:
                 return
@@ -216,7 +220,9 @@ class _Training:
     def _evaluate(self, loss: float, started: float) -> None:
         """Score the dev examples, keep the best model, and write a checkpoint."""
         task, progress = self.task, self.progress
-        predictions = task.predict_prepared(self.dev, self.layers, tuned=self.tuned)
+        predictions = task.predict_prepared(
+            self.dev, self.layers, tuned=self.tuned, progress=self.run.progress
+        )
         scores = task.score([item.example for item in self.dev], predictions)
         progress.epoch += 1
         better = scores.value > progress.best_score

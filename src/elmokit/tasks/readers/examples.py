@@ -18,7 +18,10 @@ PREDICATE = "V"
 
 
 def given_names(kind: type[Any]) -> list[str]:
-    """Return the names of what an example gives, all of its fields but the answer, the last."""
+    """Return the names of what an example gives: its fields without the answer, the last one.
+
+    Fields that only a keyword can set say more about the others, and are not shown.
+    """
     return [one.name for one in fields(kind)[:-1] if not one.kw_only]
 
 
@@ -36,11 +39,11 @@ class TaggedExample:
 
     words: list[str]
     lengths: tuple[int, ...] = field(default=(), kw_only=True, repr=False)
-    """Words of each sentence, if a text of several is given; empty for one sentence."""
+    """Words of each sentence of a text to predict for; empty for one sentence."""
     tags: list[str] | None = None
 
     def __post_init__(self) -> None:
-        _check_lengths(self.lengths, self.words)
+        _check_lengths(self.lengths, self.words, self.tags)
         if self.tags is not None and len(self.tags) != len(self.words):
             raise InputError(
                 f"words and tags differ in number, {len(self.words)} and {len(self.tags)}; "
@@ -153,22 +156,24 @@ class RoleExample:
 
     words: list[str]
     lengths: tuple[int, ...] = field(default=(), kw_only=True, repr=False)
-    """Words of each sentence, if a text of several is given; empty for one sentence."""
+    """Words of each sentence of a text to predict for; empty for one sentence."""
     frames: list[Frame] | None = None
     """None if it is not known which words are predicates."""
 
     def __post_init__(self) -> None:
-        _check_lengths(self.lengths, self.words)
+        _check_lengths(self.lengths, self.words, self.frames)
         if self.frames is not None:
             frames = [_checked(frame, i, self.words) for i, frame in enumerate(self.frames, 1)]
             object.__setattr__(self, "frames", frames)
 
 
-def _check_lengths(lengths: tuple[int, ...], words: list[str]) -> None:
-    if lengths and sum(lengths) != len(words):
+def _check_lengths(lengths: tuple[int, ...], words: list[str], answer: Any) -> None:
+    if lengths and answer is not None:
+        raise InputError("an example with an answer is one sentence; leave out lengths=")
+    if lengths and (min(lengths) < 1 or sum(lengths) != len(words)):
         raise InputError(
-            f"the sentences have {sum(lengths):,} words by their lengths, but {len(words):,} words "
-            "are given; expected the same number"
+            f"lengths must be numbers of words from 1 that add up to {len(words):,}, not "
+            f"{shown(lengths)}"
         )
 
 

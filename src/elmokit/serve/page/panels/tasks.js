@@ -107,7 +107,7 @@ function shown(t, task, found, texts) {
     );
   if (found.frames)
     return found.frames.length
-      ? found.frames.flatMap((frame) => roles(t, found.words, frame))
+      ? found.frames.flatMap((frame) => roles(found, frame))
       : [nothing(t)];
   if (found.clusters) return clusters(t, found);
   if (found.tags) {
@@ -130,14 +130,24 @@ function spans(t, words, found) {
   return [markedWords(words, marks), ...(marks.length ? [] : [nothing(t)])];
 }
 
-function roles(t, words, frame) {
+/** The sentence of a predicate, with its roles. */
+function roles({ words, sentences = [words.length] }, frame) {
   const order = grouping();
-  const found = frame.roles.map((each) => ({ ...each, label: each.role, group: order(each.role) }));
   const at = frame.predicate;
-  if (!found.some((each) => each.start <= at && at < each.end)) {
-    found.push({ start: at, end: at + 1, label: "V", group: order("V") });
+  let first = 0;
+  let number = 0;
+  while (first + sentences[number] <= at) first += sentences[number++];
+  const marks = frame.roles.map(({ start, end, role }) => ({
+    start: start - first,
+    end: end - first,
+    label: role,
+    group: order(role),
+  }));
+  if (!frame.roles.some(({ start, end }) => start <= at && at < end)) {
+    marks.push({ start: at - first, end: at - first + 1, label: "V", group: order("V") });
   }
-  return [h("h4", {}, words[at]), markedWords(words, found)];
+  const sentence = words.slice(first, first + sentences[number]);
+  return [h("h4", {}, words[at]), markedWords(sentence, marks)];
 }
 
 function clusters(t, { sentences, clusters: found }) {
