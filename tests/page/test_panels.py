@@ -192,6 +192,14 @@ def test_tasks(view, served):
     found = fill("roles", "Ann saw Bob .")
     (frame,) = found["frames"]
     expect(marks).to_have_text(["".join([*r["words"], r["role"]]) for r in frame["roles"]])
+    found = fill("roles", "Ann saw Bob. Bob saw Rome.")  # each predicate with its sentence
+    assert [sum(found["sentences"]), len(found["frames"])] == [len(found["words"]), 2]
+    roles = [r for frame in found["frames"] for r in frame["roles"]]
+    expect(marks).to_have_text(["".join([*r["words"], r["role"]]) for r in roles])
+    shown = page.locator(".output .marked")
+    expect(shown).to_have_count(2)
+    expect(shown.nth(0)).not_to_contain_text("Rome")
+    expect(shown.nth(1)).not_to_contain_text("Ann")
     found = fill("answers", "Where did Bob go?", "Ann went to Rome. Bob went to Oslo.")
     expect(marks).to_have_text(found["answer"])
     check(page)
