@@ -43,6 +43,8 @@ def report(folder: Path) -> list[str]:
     parts = [records_of(folder, name, column) for name in DATA for column in every]
     machines = {record["machine"] for found in parts for record in found.values()}
     lines = [
+        "`python benchmarks/tasks.py --data DIR --glove glove.6B.50d.txt --write`",
+        "",
         f"{'; '.join(sorted(machines))}; {datetime.date.today()}. Mean ± standard deviation of the "
         "test score over seeds. Gains are over the same seeds, ± their standard error. Error "
         "reduction: by how much ELMo lowers 100 − score. Seconds: one training with ELMo.",
