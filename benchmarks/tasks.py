@@ -273,7 +273,8 @@ def parts(name: str, folder: Path) -> tuple[list[Any], list[Any], list[Any]]:
         test = read(data.test)
     random.Random(0).shuffle(train)
     if data.most is not None:
-        train, test = train[: data.most], random.Random(0).sample(test, data.most)
+        train = train[: data.most]
+        test = random.Random(0).sample(test, min(data.most, len(test)))
     if data.dev is not None:
         return train, read(data.dev), test
     contexts = list(dict.fromkeys(map(_context, train)))
