@@ -56,9 +56,7 @@ class TextClassifier(LabelTask[TextExample]):
 
     name = "classify"
     example = TextExample
-    defaults = TaskSettings(
-        ClassifierSettings(), InputSettings(dropout=0.5), training=TaskTraining(epochs=20)
-    )
+    defaults = TaskSettings(ClassifierSettings(), InputSettings(), training=TaskTraining(epochs=20))
 
     @classmethod
     def read(

@@ -184,7 +184,7 @@ class CoreferenceResolver(Task[DocumentExample, Resolved]):
     example = DocumentExample
     defaults = TaskSettings(
         CorefSettings(),
-        InputSettings(),
+        InputSettings(static_dropout=0.5),
         training=TaskTraining(epochs=40, patience=10, batch_size=1),
     )
     whole_files = True

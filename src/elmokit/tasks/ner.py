@@ -30,7 +30,9 @@ class NerTagger(Tagger):
 
     name = "ner"
     defaults = TaskSettings(
-        TaggerSettings(), InputSettings(mix_l2=0.001), training=TaskTraining(epochs=30)
+        TaggerSettings(),
+        InputSettings(mix_l2=0.001, static_dropout=0.5),
+        training=TaskTraining(epochs=30),
     )
     scheme = "iob2"
 

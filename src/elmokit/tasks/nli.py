@@ -66,7 +66,11 @@ class EntailmentClassifier(LabelTask[EntailmentExample]):
 
     name = "nli"
     example = EntailmentExample
-    defaults = TaskSettings(EntailmentSettings(), InputSettings(), training=TaskTraining(epochs=20))
+    defaults = TaskSettings(
+        EntailmentSettings(),
+        InputSettings(dropout=0.0, static_dropout=0.0),
+        training=TaskTraining(epochs=20),
+    )
 
     @classmethod
     def read(

@@ -98,7 +98,11 @@ class SimilarityScorer(Task[PairExample, float]):
 
     name = "similarity"
     example = PairExample
-    defaults = TaskSettings(SimilaritySettings(), InputSettings(), training=TaskTraining(epochs=20))
+    defaults = TaskSettings(
+        SimilaritySettings(),
+        InputSettings(dropout=0.0, static_dropout=0.0),
+        training=TaskTraining(epochs=20),
+    )
 
     @classmethod
     def read(

@@ -17,7 +17,9 @@ class PosTagger(Tagger):
     """Tags every word, with parts of speech or anything else: a biLSTM with characters."""
 
     name = "pos"
-    defaults = TaskSettings(TaggerSettings(), InputSettings(), training=TaskTraining(epochs=20))
+    defaults = TaskSettings(
+        TaggerSettings(), InputSettings(static_dropout=0.5), training=TaskTraining(epochs=20)
+    )
     scheme = None
 
     @classmethod

@@ -170,7 +170,7 @@ class QuestionAnswerer(Task[QuestionExample, Answer]):
     example = QuestionExample
     defaults = TaskSettings(
         AnswererSettings(),
-        InputSettings(at="both", dropout=0.3),
+        InputSettings(at="both", dropout=0.3, static_dropout=0.3),
         training=TaskTraining(epochs=5, batch_size=64, schedule="warmup", cache_gb=20),
     )
 

@@ -58,7 +58,9 @@ class InputSettings:
     layer_norm: bool = False
     """Whether each layer's vector of a token is normalised before mixing."""
     dropout: float = 0.5
-    """Dropout on static vectors and on ELMo."""
+    """Dropout on ELMo and on the token layer."""
+    static_dropout: float = 0.2
+    """Dropout on the static vectors of a file, which are often narrow and bear less of it."""
 
     def __post_init__(self) -> None:
         check_types("input", self)
@@ -83,6 +85,7 @@ class InputSettings:
                 ),
                 (0 <= self.mix_l2 <= _MOST, "mix_l2", "0 or more"),
                 (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),
+                (0 <= self.static_dropout < 1, "static_dropout", "from 0 to below 1"),
             ],
             self,
         )

@@ -109,6 +109,7 @@ class WordInput(nn.Module):
             mix.weights.requires_grad_(learned)
             self.mixes[place] = mix
         self.dropout = nn.Dropout(settings.dropout)
+        self.static_dropout = nn.Dropout(settings.static_dropout)
 
     @property
     def input_dim(self) -> int:
@@ -125,7 +126,7 @@ class WordInput(nn.Module):
         """Input (B, T, X) of the encoder, and what joins its output (B, T, D) or None."""
         parts = []
         if self.static is not None and batch.static is not None:
-            parts.append(self.dropout(self.static(batch.static)))
+            parts.append(self.static_dropout(self.static(batch.static)))
         if self.settings.vectors == "token" and batch.layers is not None:
             parts.append(batch.padded(self.dropout(batch.layers[self.layers.index(0)])))
         mixed = {place: self._mix(place, batch) for place in self.mixes}
