@@ -34,6 +34,7 @@ def test_all_mistakes_at_once():
         ({"layers": "none"}, "a model needs some vectors"),
         ({"at": "output"}, "the encoder needs some input"),
         ({"dropout": 1.0}, "from 0 to below 1"),
+        ({"static_dropout": -0.1}, "input.static_dropout must be from 0 to below 1"),
         ({"dropout": "much"}, "input.dropout must be"),
         ({"mix_l2": float("nan")}, "0 or more"),
     ],

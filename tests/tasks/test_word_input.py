@@ -56,6 +56,19 @@ def test_the_mix_of_layers(tiny):
     assert sum(shares) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("dropped", ["dropout", "static_dropout"])
+def test_static_vectors_and_elmo_are_dropped_apart(tiny, dropped):
+    settings = InputSettings(**{"dropout": 0.0, "static_dropout": 0.0, dropped: 0.5})
+    layer, batch = batch_of(tiny, settings, static=STATIC)
+    full, _ = layer.eval()(batch)
+    torch.manual_seed(0)
+    seen = torch.stack([layer.train()(batch)[0] for _ in range(5)])
+    kept = ((seen == full) | (full == 0)).all(0)
+    static, elmo = kept[..., :2][batch.mask], kept[..., 2:][batch.mask]
+    assert static.all() == (dropped == "dropout")
+    assert elmo.all() == (dropped == "static_dropout")
+
+
 def test_a_text_has_the_vectors_of_its_sentences(tiny):
     """Sentences of a text follow one another, but each is read alone."""
     layer, batch = batch_of(tiny, InputSettings(layers="top"))
