@@ -129,7 +129,7 @@ class RoleLabeller(SentenceTask[RoleExample, Roles]):
     example = RoleExample
     defaults = TaskSettings(
         RoleSettings(),
-        InputSettings(mix_l2=0.001, static_dropout=0.5),
+        InputSettings(mix_l2=0.001),
         training=TaskTraining(epochs=15, learning_rate=0.002, schedule="warmup"),
     )
 
