@@ -37,13 +37,13 @@ def records_of(folder: Path, name: str, column: str, share: int = 100) -> Record
     return found
 
 
-def report(folder: Path) -> list[str]:
-    """Return the table of all records."""
+def report(folder: Path, glove: str) -> list[str]:
+    """Return the table of all records, made with this file of static vectors."""
     every = [*COLUMNS, TF_IDF]
     parts = [records_of(folder, name, column) for name in DATA for column in every]
     machines = {record["machine"] for found in parts for record in found.values()}
     lines = [
-        "`python benchmarks/tasks.py --data DIR --glove glove.6B.50d.txt --write`",
+        f"`python benchmarks/tasks.py --data DIR --glove {glove} --write`",
         "",
         f"{'; '.join(sorted(machines))}; {datetime.date.today()}. Mean ± standard deviation of the "
         "test score over seeds. Gains are over the same seeds, ± their standard error. Error "
@@ -63,7 +63,7 @@ def report(folder: Path) -> list[str]:
         cells = [
             name,
             some["measure"],
-            str(len(elmo)),
+            _seeds(found),
             *(_cell(found[column]) for column in NAMES),
             _gain(elmo, found["glove"], True),
             _gain(elmo, found["token"], False),
@@ -98,6 +98,12 @@ def _cell(found: Records) -> str:
         return ""
     spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
     return f"{statistics.mean(values):.1f}{spread}"
+
+
+def _seeds(found: dict[str, Records]) -> str:
+    """Return the seeds of the main columns: a number, or fewest–most while some are missing."""
+    counts = {len(found[column]) for column in ("glove", "token", "elmo")}
+    return "–".join(map(str, sorted({min(counts), max(counts)})))
 
 
 def _gain(better: Records, base: Records, reduction: bool) -> str:

@@ -112,7 +112,7 @@ def main() -> None:
             f"{found['test']:.2f}, {found['seconds']:.0f} s",
             flush=True,
         )
-    text = "\n".join(report(arguments.records)) + "\n"
+    text = "\n".join(report(arguments.records, places.glove.name)) + "\n"
     print("\n" + text)
     if arguments.write:
         write_text(HERE / "results" / "tasks.md", text)
@@ -235,6 +235,8 @@ def _made_of(cell: Cell, places: Places) -> str:
     if cell.column != TF_IDF:
         own = task_class(data.task).defaults.to_dict()
         digest.update(json.dumps(own, sort_keys=True).encode())
+        digest.update(_file_sha256(places.glove) if data.model == "en" else b"")
+    digest.update(repr((data.most, sorted(data.columns.items()))).encode())
     for file in (data.train, data.dev, data.test):
         digest.update(_file_sha256(places.data / file) if file else b"")
     return digest.hexdigest()[:16]

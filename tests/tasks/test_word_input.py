@@ -69,6 +69,16 @@ def test_static_vectors_and_elmo_are_dropped_apart(tiny, dropped):
     assert elmo.all() == (dropped == "static_dropout")
 
 
+@pytest.mark.parametrize("dropped", ["dropout", "static_dropout"])
+def test_the_token_layer_is_dropped_like_elmo(tiny, dropped):
+    changes = {"dropout": 0.0, "static_dropout": 0.0, dropped: 0.5}
+    layer, batch = batch_of(tiny, InputSettings(vectors="token", layers="none", **changes))
+    full, _ = layer.eval()(batch)
+    torch.manual_seed(0)
+    seen, _ = layer.train()(batch)
+    assert torch.equal(seen, full) == (dropped == "static_dropout")
+
+
 def test_a_text_has_the_vectors_of_its_sentences(tiny):
     """Sentences of a text follow one another, but each is read alone."""
     layer, batch = batch_of(tiny, InputSettings(layers="top"))

@@ -60,7 +60,7 @@ class InputSettings:
     dropout: float = 0.5
     """Dropout on ELMo and on the token layer."""
     static_dropout: float = 0.2
-    """Dropout on the static vectors of a file, which are often narrow and bear less of it."""
+    """Dropout on the static vectors of a file, which are often narrow, so less suits them."""
 
     def __post_init__(self) -> None:
         check_types("input", self)
@@ -102,7 +102,7 @@ class TuningSettings:
     decay: float = 0.5
     """Factor on the learning rate from each layer to the one below it."""
     gradual: bool = True
-    """Whether the biLM's layers join one per epoch, the top one first."""
+    """Whether the biLM's layers are unfrozen one per epoch, the top one first."""
 
     def __post_init__(self) -> None:
         check_types("tuning", self)
