@@ -26,6 +26,7 @@ import argparse
 import datetime
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import genres
@@ -43,6 +44,7 @@ from elmokit.analysis.text_perplexity import perplexity_of_files
 from elmokit.formats import DEFAULT_MODEL, find_model
 from elmokit.io.conll import read_conll
 
+PATHS = ("text", "genres", "conll", "sentences", "semcor", "wordnet", "wsd")
 SETS = ("ALL", "senseval2", "senseval3", "semeval2007", "semeval2013", "semeval2015")
 
 
@@ -61,6 +63,10 @@ def main() -> None:
     parser.add_argument("--wsd", type=Path)
     parser.add_argument("--write", action="store_true", help="store the tables")
     arguments = parser.parse_args()
+    given = (getattr(arguments, name) for name in PATHS)
+    for path in chain.from_iterable(g if isinstance(g, list) else [g] for g in given):
+        if path is not None and not path.exists():  # said before minutes of measuring
+            parser.error(f"there is no {path}")
     found = []
     for paragraph in paragraphs(arguments):
         print(paragraph + "\n", flush=True)
