@@ -234,6 +234,9 @@ def _made_of(cell: Cell, places: Places) -> str:
     digest = hashlib.sha256(json.dumps(_changes(cell), sort_keys=True).encode())
     if cell.column != TF_IDF:
         own = task_class(data.task).defaults.to_dict()
+        if cell.column == "glove":  # what concerns ELMo alone changes nothing
+            own["input"] = {name: own["input"][name] for name in ("vectors", "static_dropout")}
+            del own["tuning"]
         digest.update(json.dumps(own, sort_keys=True).encode())
         digest.update(_file_sha256(places.glove) if data.model == "en" else b"")
     digest.update(repr((data.most, sorted(data.columns.items()))).encode())
