@@ -41,14 +41,22 @@ def test_widths(tiny, settings, static, input_dim, output_dim):
     assert (x[~batch.mask] == 0).all()
 
 
-def test_the_mix_of_layers(tiny):
-    layer, batch = batch_of(tiny, InputSettings())
+def normalised(vectors):
+    """Vectors with mean 0 and variance 1, computed in another way than by the library."""
+    exact = vectors.astype(np.float64)
+    return (exact - exact.mean(-1, keepdims=True)) / exact.std(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_the_mix_of_layers(tiny, layer_norm):
+    layer, batch = batch_of(tiny, InputSettings(layer_norm=layer_norm))
     weights = torch.tensor([0.3, -1.0, 2.0])
     with torch.no_grad():
         layer.mixes["input"].weights.copy_(weights)
         layer.mixes["input"].gamma.fill_(1.5)
     x, _ = layer(batch)
-    layers = torch.from_numpy(tiny.encode([["The", "cat", "sat"]], "all")[0])
+    layers = tiny.encode([["The", "cat", "sat"]], "all")[0]
+    layers = torch.from_numpy(normalised(layers) if layer_norm else layers).float()
     expected = 1.5 * (torch.softmax(weights, 0)[:, None, None] * layers).sum(0)
     torch.testing.assert_close(x[0], expected, atol=2e-2, rtol=0)  # kept in float16
     *shares, gamma = layer.shares()["input"]
@@ -81,10 +89,17 @@ def test_the_token_layer_is_dropped_like_elmo(tiny, dropped):
 
 def test_a_text_has_the_vectors_of_its_sentences(tiny):
     """Sentences of a text follow one another, but each is read alone."""
-    layer, batch = batch_of(tiny, InputSettings(layers="top"))
+    layer, batch = batch_of(tiny, InputSettings(layers="top", layer_norm=False))
     x, _ = layer(batch)
     dog = torch.from_numpy(tiny.encode([["dog", "ran"]], "top")[0])
     torch.testing.assert_close(x[1, 1:3], dog, atol=2e-2, rtol=0)
+
+
+def test_the_token_layer_is_normalised_like_elmo(tiny):
+    layer, batch = batch_of(tiny, InputSettings(vectors="token", layers="none"))
+    x, _ = layer(batch)
+    expected = normalised(tiny.encode([["The", "cat", "sat"]], 0)[0])
+    torch.testing.assert_close(x[0], torch.from_numpy(expected).float(), atol=2e-2, rtol=0)
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from elmokit.arguments import flag, number, whole_number, wrong
 from elmokit.errors import InputError
 from elmokit.nn.bilm import BiLM
+from elmokit.nn.dropout import Dropout
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.nn.words import encode_ids
 from elmokit.text.characters import Alphabet
@@ -84,7 +85,7 @@ class ElmoEmbedding(nn.Module):
         )
         self.mixes.to(self.bilm.device)
         self.layer_norm = layer_norm
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def output_dim(self) -> int:

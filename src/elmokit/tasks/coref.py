@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from elmokit.arguments import each, strings, wrong
 from elmokit.devices import to_device
 from elmokit.errors import InputError
+from elmokit.nn.dropout import Dropout
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
 from elmokit.tasks.heads.span_ranking import (
     SpanRanker,
@@ -124,7 +125,7 @@ class CorefHead(nn.Module):
         self.characters = CharCNN(BYTES, filters=filters) if filters else None
         input_dim += filters
         self.encoder = BiLSTMEncoder(input_dim, width, settings.n_layers, settings.dropout)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.ranker = SpanRanker(
             2 * width + output_dim,
             input_dim,

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from elmokit.devices import to_device
 from elmokit.io.lines import STANDARD_INPUT
+from elmokit.nn.dropout import Dropout
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.entity_attention import EntityAttention
 from elmokit.tasks.labelling import LabelTask
@@ -59,7 +60,7 @@ class RelationHead(nn.Module):
         # which entity a word belongs to: neither, the first, the second
         self.marks = nn.Embedding(3, 10)
         self.encoder = BiLSTMEncoder(input_dim + 10, width)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.attention = EntityAttention(2 * width + output_dim, width, n_labels, settings.dropout)
 
     def forward(

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from elmokit.devices import to_device
 from elmokit.errors import InputError
+from elmokit.nn.dropout import Dropout
 from elmokit.tasks.heads.crf import CRF, allowed_transitions
 from elmokit.tasks.heads.encoders import BiLSTMEncoder, CharCNN
 from elmokit.tasks.long_texts import cut
@@ -92,7 +93,7 @@ class TaggerHead(nn.Module):
         self.encoder = BiLSTMEncoder(
             input_dim + filters, settings.hidden_dim, settings.n_layers, settings.dropout
         )
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.linear = nn.Linear(2 * settings.hidden_dim + output_dim, len(labels))
         self.crf = None
         if scheme is not None:

@@ -55,8 +55,8 @@ class InputSettings:
     """Where ELMo enters, if it does: with the words, after the task's own encoder, or both."""
     mix_l2: float = 0.0
     """λ: weight of the squared mix weights in the loss."""
-    layer_norm: bool = False
-    """Whether each layer's vector of a token is normalised before mixing."""
+    layer_norm: bool = True
+    """Whether each layer's vector of a token is normalised: to mean 0 and variance 1."""
     dropout: float = 0.5
     """Dropout on ELMo and on the token layer."""
     static_dropout: float = 0.2

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.errors import ConfigError
+from elmokit.nn.dropout import Dropout
 from elmokit.nn.scalar_mix import ScalarMix
 from elmokit.tasks.task_settings import InputSettings
 from elmokit.text.tokenizers import Span
@@ -108,8 +109,8 @@ class WordInput(nn.Module):
             mix = ScalarMix(len(chosen), l2=settings.mix_l2)
             mix.weights.requires_grad_(learned)
             self.mixes[place] = mix
-        self.dropout = nn.Dropout(settings.dropout)
-        self.static_dropout = nn.Dropout(settings.static_dropout)
+        self.dropout = Dropout(settings.dropout)
+        self.static_dropout = Dropout(settings.static_dropout)
 
     @property
     def input_dim(self) -> int:
@@ -124,12 +125,14 @@ class WordInput(nn.Module):
 
     def forward(self, batch: WordBatch) -> tuple[Tensor, Tensor | None]:
         """Input (B, T, X) of the encoder, and what joins its output (B, T, D) or None."""
-        parts = []
+        parts, layers = [], batch.layers
         if self.static is not None and batch.static is not None:
             parts.append(self.static_dropout(self.static(batch.static)))
-        if self.settings.vectors == "token" and batch.layers is not None:
-            parts.append(batch.padded(self.dropout(batch.layers[self.layers.index(0)])))
-        mixed = {place: self._mix(place, batch) for place in self.mixes}
+        if layers is not None and self.settings.layer_norm:
+            layers = F.layer_norm(layers, layers.shape[-1:])
+        if self.settings.vectors == "token" and layers is not None:
+            parts.append(batch.padded(self.dropout(layers[self.layers.index(0)])))
+        mixed = {place: self._mix(place, batch, layers) for place in self.mixes}
         if "input" in mixed:
             parts.append(mixed["input"])
         return torch.cat(parts, -1), mixed.get("output")
@@ -148,12 +151,10 @@ class WordInput(nn.Module):
             found[place] = [*shares, float(mix.gamma.detach())]
         return found
 
-    def _mix(self, place: str, batch: WordBatch) -> Tensor:
-        assert batch.layers is not None
+    def _mix(self, place: str, batch: WordBatch, layers: Tensor | None) -> Tensor:
+        assert layers is not None
         every = len(self._chosen) == len(self.layers)
-        layers = batch.layers if every else batch.layers[self._chosen]  # the latter is a copy
-        if self.settings.layer_norm:
-            layers = F.layer_norm(layers, layers.shape[-1:])
+        layers = layers if every else layers[self._chosen]  # the latter is a copy
         return batch.padded(self.dropout(self.mixes[place](layers)))
 
 

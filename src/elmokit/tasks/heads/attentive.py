@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from elmokit.nn.dropout import Dropout
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.sentence_pooling import SentencePooling
 
@@ -35,10 +36,10 @@ class AttentiveClassifier(nn.Module):
         self.encoder = BiLSTMEncoder(input_dim, hidden_dim)
         self.pooling = SentencePooling(2 * hidden_dim + second_dim, ("max", "mean", "attention"))
         self.output = nn.Sequential(
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(self.pooling.output_dim, hidden_dim),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(hidden_dim, n_classes),
         )
 

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from elmokit.arguments import one_of
 from elmokit.errors import InputError
+from elmokit.nn.dropout import Dropout
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.masked import masked_softmax
 from elmokit.tasks.heads.sentence_pooling import SentencePooling
@@ -82,7 +83,7 @@ class BiattentiveClassifier(nn.Module):
         super().__init__()
         self.second_dim = second_dim
         states = 2 * hidden_dim
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.feed_forward = nn.Linear(input_dim, hidden_dim)
         self.encoder = BiLSTMEncoder(hidden_dim, hidden_dim)
         self.integrator = BiLSTMEncoder(3 * states, hidden_dim)
@@ -91,11 +92,11 @@ class BiattentiveClassifier(nn.Module):
         layers: list[nn.Module] = []
         if one_of(output, "output", OUTPUTS) == "relu":
             for a, b in pairwise(widths):
-                layers += [nn.Dropout(dropout), nn.Linear(a, b), nn.ReLU()]
-            layers += [nn.Dropout(dropout), nn.Linear(widths[-1], n_classes)]
+                layers += [Dropout(dropout), nn.Linear(a, b), nn.ReLU()]
+            layers += [Dropout(dropout), nn.Linear(widths[-1], n_classes)]
         else:
             for a, b in pairwise([*widths, n_classes]):
-                layers += [BatchNorm(a), nn.Dropout(dropout), Maxout(a, b)]
+                layers += [BatchNorm(a), Dropout(dropout), Maxout(a, b)]
         self.output = nn.Sequential(*layers)
 
     def forward(self, x: Tensor, mask: Tensor, second: Tensor | None = None) -> Tensor:

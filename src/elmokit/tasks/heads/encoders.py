@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.kernels.dropout import drop
+from elmokit.nn.dropout import Dropout
 from elmokit.tasks.heads.masked import masked_max
 
 
@@ -27,7 +29,7 @@ class LockedDropout(nn.Module):
         """(B, T, D) to (B, T, D)."""
         if not self.training or not self.share:
             return x
-        return x * F.dropout(torch.ones_like(x[:, :1]), self.share)
+        return x * drop(torch.ones_like(x[:, :1]), self.share)
 
     def extra_repr(self) -> str:
         """The share, for ``print(module)``."""
@@ -154,7 +156,7 @@ class CharCNN(nn.Module):
         self.width, self.output_dim = width, filters
         self.embedding = nn.Embedding(n_characters + 1, character_dim, padding_idx=0)
         self.convolution = nn.Linear(character_dim * width, filters)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.reset_parameters()
 
     @torch.no_grad()

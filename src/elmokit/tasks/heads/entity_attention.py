@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from elmokit.nn.dropout import Dropout
 from elmokit.tasks.heads.masked import masked_max, masked_mean, masked_softmax, weighted_sum
 
 
@@ -31,7 +32,7 @@ class EntityAttention(nn.Module):
         self.weight = nn.Linear(hidden_dim, 1, bias=False)
         self.hidden = nn.Linear(4 * input_dim, hidden_dim)
         self.output = nn.Linear(hidden_dim, n_classes)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor, first: Tensor, second: Tensor) -> Tensor:
         """Scores (B, K) of the relations, before the softmax.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from elmokit.nn.dropout import Dropout
 from elmokit.tasks.heads.encoders import BiLSTMEncoder
 from elmokit.tasks.heads.masked import masked_softmax
 from elmokit.tasks.heads.sentence_pooling import SentencePooling
@@ -40,15 +41,15 @@ class ESIM(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder = BiLSTMEncoder(input_dim, hidden_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.projection = nn.Linear(4 * (2 * hidden_dim + second_dim), hidden_dim)
         self.composition = BiLSTMEncoder(hidden_dim, hidden_dim)
         self.pooling = SentencePooling(2 * hidden_dim, ("mean", "max"))
         self.output = nn.Sequential(
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(2 * self.pooling.output_dim, hidden_dim),
             nn.Tanh(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(hidden_dim, n_classes),
         )
 

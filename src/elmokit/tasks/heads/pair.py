@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.arguments import whole_number
+from elmokit.nn.dropout import Dropout
 
 
 class SiameseHead(nn.Module):
@@ -36,7 +37,7 @@ class SiameseHead(nn.Module):
         self.register_buffer("points", torch.arange(least, most + 1.0), persistent=False)
         self.hidden = nn.Linear(2 * input_dim, hidden_dim)
         self.output = nn.Linear(hidden_dim, len(self.points))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """Scores (B, points) before the softmax, from the sentence vectors u and v (B, D)."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.devices import to_device
+from elmokit.nn.dropout import Dropout
 from elmokit.tasks.heads.encoders import LockedDropout
 from elmokit.text.tokenizers import Span
 
@@ -81,7 +82,7 @@ class SpanRanker(nn.Module):
         self.span_distance = nn.Embedding(_BUCKETS, span_dim)
         self.sentence_distance = nn.Embedding(_BUCKETS, span_dim)
         self.pair = nn.Linear(span_dim, 1)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         # one mask for all spans that start at a word, and one for all pairs of a span
         self.locked = LockedDropout(dropout)
         for embedding in (self.width, self.span_distance, self.sentence_distance):
