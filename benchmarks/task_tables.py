@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import statistics
+from collections.abc import Set
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from task_sets import COLUMNS, DATA, TABLES, TF_IDF
 
 Records = dict[int, dict[str, Any]]  # by seed
+Columns = Set[tuple[str, str]]  # names of a set and of one of its columns
 NAMES = {
     TF_IDF: "TF-IDF",
     "glove": "GloVe",
@@ -37,8 +39,14 @@ def records_of(folder: Path, name: str, column: str, share: int = 100) -> Record
     return found
 
 
-def report(folder: Path, glove: str) -> list[str]:
-    """Return the table of all records, made with this file of static vectors."""
+def report(folder: Path, glove: str, outdated: Columns = frozenset()) -> list[str]:
+    """Return the table of all records.
+
+    Args:
+        folder: Where the records are.
+        glove: The file of static vectors.
+        outdated: Columns with records that a new run would replace.
+    """
     every = [*COLUMNS, TF_IDF]
     parts = [records_of(folder, name, column) for name in DATA for column in every]
     machines = {record["machine"] for found in parts for record in found.values()}
@@ -48,6 +56,7 @@ def report(folder: Path, glove: str) -> list[str]:
         f"{'; '.join(sorted(machines))}; {datetime.date.today()}. Mean ± standard deviation of the "
         "test score over seeds. Gains are over the same seeds, ± their standard error. Error "
         "reduction: by how much ELMo lowers 100 − score. Seconds: one training with ELMo.",
+        *(["", "† Measured with former settings, data or models."] if outdated else []),
         "",
         f"| | measure | seeds | {' | '.join(NAMES.values())} | gain over GloVe (error reduction) "
         "| gain over token layer | paper's error reduction | layer weights, γ | seconds |",
@@ -64,7 +73,7 @@ def report(folder: Path, glove: str) -> list[str]:
             name,
             some["measure"],
             _seeds(found),
-            *(_cell(found[column]) for column in NAMES),
+            *(_cell(found[column], (name, column) in outdated) for column in NAMES),
             _gain(elmo, found["glove"], True),
             _gain(elmo, found["token"], False),
             data.paper,
@@ -73,18 +82,21 @@ def report(folder: Path, glove: str) -> list[str]:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     for title, columns in TABLES.items():
-        lines += _small_table(folder, title, columns)
+        lines += _small_table(folder, title, columns, outdated)
     return lines
 
 
-def _small_table(folder: Path, title: str, columns: dict[str, str]) -> list[str]:
+def _small_table(folder: Path, title: str, columns: dict[str, str], outdated: Columns) -> list[str]:
     """Return a table of the sets that have records in all columns."""
     rows = []
     for name in DATA:
         found = [records_of(folder, name, column) for column in columns]
         if all(found):
             seeds = min(map(len, found))
-            cells = [_cell(dict(islice(some.items(), seeds))) for some in found]
+            cells = [
+                _cell(dict(islice(some.items(), seeds)), (name, column) in outdated)
+                for column, some in zip(columns, found, strict=True)
+            ]
             rows.append(f"| {name} | {found[0][0]['measure']} | {seeds} | {' | '.join(cells)} |")
     if not rows:
         return []
@@ -92,12 +104,12 @@ def _small_table(folder: Path, title: str, columns: dict[str, str]) -> list[str]
     return ["", f"**{title}**", "", head, "|---" * (len(columns) + 3) + "|", *rows]
 
 
-def _cell(found: Records) -> str:
+def _cell(found: Records, outdated: bool) -> str:
     values = [record["test"] for record in found.values()]
     if not values:
         return ""
     spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.1f}{spread}"
+    return f"{statistics.mean(values):.1f}{spread}{'†' * outdated}"
 
 
 def _seeds(found: dict[str, Records]) -> str:

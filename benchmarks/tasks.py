@@ -10,7 +10,8 @@ small JSON file in FOLDER (default: benchmarks/records), and is not repeated if 
 and was made of the same settings, files and biLM. So the benchmark can be run in parts. --jobs runs
 several trainings at a time, on one GPU too. --shares trains on some per cent of the training
 examples. --write stores the table of all records as benchmarks/results/tasks.md and draws
-docs/pictures/task-layers.png and task-shares.png.
+docs/pictures/task-layers.png and task-shares.png. A dagger marks scores whose settings, data or biLM
+have changed since.
 
 Columns:
 
@@ -48,7 +49,7 @@ from typing import Any, NamedTuple
 import torch
 from cpu import HERE, processor, versions
 from task_sets import COLUMNS, DATA, TF_IDF
-from task_tables import draw_layers, draw_shares, record_path, report
+from task_tables import draw_layers, draw_shares, record_path, records_of, report
 from tf_idf import tf_idf_accuracy, with_pairs
 
 from elmokit import Elmo
@@ -112,7 +113,8 @@ def main() -> None:
             f"{found['test']:.2f}, {found['seconds']:.0f} s",
             flush=True,
         )
-    text = "\n".join(report(arguments.records, places.glove.name)) + "\n"
+    outdated = _outdated(arguments.records, places)
+    text = "\n".join(report(arguments.records, places.glove.name, outdated)) + "\n"
     print("\n" + text)
     if arguments.write:
         write_text(HERE / "results" / "tasks.md", text)
@@ -226,6 +228,20 @@ def _is_known(folder: Path, cell: Cell, places: Places) -> bool:
     if found.get("made_of") != _made_of(cell, places):
         return False
     return cell.column in (TF_IDF, "glove") or found["bilm"] == _checksum(DATA[cell.name].model)
+
+
+def _outdated(folder: Path, places: Places) -> set[tuple[str, str]]:
+    """Columns of sets with a record that a new run would replace."""
+    found = set()
+    for name, data in DATA.items():
+        files = [file for file in (data.train, data.dev, data.test) if file]
+        if all((places.data / file).exists() for file in files):
+            for column in (*COLUMNS, TF_IDF):
+                seeds = records_of(folder, name, column)
+                cells = (Cell(name, column, seed, 100) for seed in seeds)
+                if not all(_is_known(folder, cell, places) for cell in cells):
+                    found.add((name, column))
+    return found
 
 
 def _made_of(cell: Cell, places: Places) -> str:
