@@ -10,8 +10,8 @@ small JSON file in FOLDER (default: benchmarks/records), and is not repeated if 
 and was made of the same settings, files and biLM. So the benchmark can be run in parts. --jobs runs
 several trainings at a time, on one GPU too. --shares trains on some per cent of the training
 examples. --write stores the table of all records as benchmarks/results/tasks.md and draws
-docs/pictures/task-layers.png and task-shares.png. A dagger marks scores whose settings, data or biLM
-have changed since.
+docs/pictures/task-layers.png and task-shares.png. A dagger marks scores whose settings, data or
+biLM have changed since.
 
 Columns:
 
