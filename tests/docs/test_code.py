@@ -194,7 +194,9 @@ def run_command(line, cli):
         line = re.sub(r"(^|\| )elmokit ", rf"\1{sys.executable} -m elmokit ", line)
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert done.returncode == 0, (line, done.stderr)
-    assert done.stderr == "", line
+    # a machine without a Chinese font is told so, once per picture
+    warned = re.sub(r"elmokit: no installed font has .*\n", "", done.stderr)
+    assert warned == "", line
     return done.stdout
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from elmokit.kernels import steps_torch
-from elmokit.kernels.dropout import drop
 from elmokit.kernels.ragged import Ragged
 from elmokit.kernels.weights import LSTMWeights
 
@@ -90,7 +90,7 @@ def run(
     """
     split = x.dtype is torch.float32 and not gradients and _can_split(x, ragged)
     for number, lstms in enumerate(zip(*stacks, strict=True)):
-        x = drop(x, dropout)
+        x = F.dropout(x, dropout) if dropout else x
         h, c = starts[number]
         layer = _gather(lstms, x.dtype)
         clips = (lstms[0].cell_clip, lstms[0].proj_clip)

@@ -14,7 +14,6 @@ from elmokit.arguments import instance
 from elmokit.config import ContextConfig, ModelConfig
 from elmokit.errors import InputError
 from elmokit.kernels import cpu, packed, steps_torch
-from elmokit.kernels.dropout import drop
 from elmokit.kernels.gpu import gpu_steps
 from elmokit.kernels.parallel import run_all
 from elmokit.kernels.ragged import Ragged
@@ -161,7 +160,7 @@ class LSTMContext:
             h, c = (ragged.unsort(t) for t in start.layers[number])
             outputs, states = [], []
             for d, lstm in enumerate(lstms):
-                x = drop(xs[d], dropout)
+                x = nn.functional.dropout(xs[d], dropout, dropout > 0)
                 out, state = lstm(x, lengths, (h[d], c[d]))
                 xs[d] = out + x if self._skip and number > 0 else out
                 outputs.append(ragged.pack(xs[d]))

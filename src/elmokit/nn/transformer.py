@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.config import ContextConfig
-from elmokit.kernels.dropout import drop
 from elmokit.kernels.ragged import Ragged
 from elmokit.nn.context import BiLMState, LayerRows
 
@@ -48,9 +47,9 @@ class TransformerBlock(nn.Module):
         q, k, v = gates.view(n, time, 3, *heads).permute(2, 0, 3, 1, 4)
         turned = F.scaled_dot_product_attention(_rotate(q), _rotate(k), v, is_causal=True)
         seen = self.attention_out(turned.transpose(1, 2).reshape(n, time, width))
-        x = x + drop(seen, dropout)
+        x = x + F.dropout(seen, dropout, training=dropout > 0)
         fed = self.feed_out(F.gelu(self.feed_in(self.feed_norm(x))))
-        return x + drop(fed, dropout)
+        return x + F.dropout(fed, dropout, training=dropout > 0)
 
 
 class TransformerContext:
@@ -85,7 +84,7 @@ class TransformerContext:
         precision: str = "float32",
     ) -> Iterator[LayerRows]:
         """See :class:`~elmokit.nn.context.Context`; padding comes last and causality hides it."""
-        xs = [drop(ragged.unpack(x), dropout) for x in rows]
+        xs = [F.dropout(ragged.unpack(x), dropout, dropout > 0) for x in rows]
         state = self.zero_state(len(ragged.lengths)).layers[0]
         for blocks in list(zip(*self._stacks, strict=True))[:upto]:
             xs = [block(x, dropout) for block, x in zip(blocks, xs, strict=True)]

@@ -8,7 +8,6 @@ from torch.nn import functional as F
 
 from elmokit.config import ModelConfig
 from elmokit.formats.checkpoint import SOFTMAX
-from elmokit.kernels.dropout import drop
 from elmokit.kernels.ragged import Ragged
 from elmokit.nn.bilm import BiLM
 from elmokit.nn.context import BiLMState
@@ -77,7 +76,7 @@ class PretrainModel(nn.Module):
         for outputs, state in self.bilm.read(x, ragged, start, dropout=dropout):
             x = outputs if isinstance(outputs, Tensor) else torch.stack(list(outputs))
             finals.append((state[0].detach(), state[1].detach()))
-        x = drop(x, dropout)
+        x = F.dropout(x, dropout) if dropout else x
         if watch is not None:
             watch.mark("context")
             watch.mark_on_the_way_back(x, "softmax")

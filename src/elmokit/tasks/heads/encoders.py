@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmokit.kernels.dropout import drop
-from elmokit.nn.dropout import Dropout
+from elmokit.nn.dropout import Dropout, drop
 from elmokit.tasks.heads.masked import masked_max
 
 

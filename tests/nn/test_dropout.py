@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from elmokit.kernels.dropout import drop
-from elmokit.nn.dropout import Dropout
+from elmokit.nn.dropout import Dropout, drop
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.3, 0.5, 0.9])
