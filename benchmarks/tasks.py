@@ -184,12 +184,12 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
 
     numbers = chosen_layers(settings.input.layers, elmo.n_layers)
     frozen = bool(numbers) and not settings.tuning.enabled
-    layers = _layers(cell.name, cell.share, tuple(numbers), elmo) if frozen else None
+    layers = _layers(cell.name, tuple(numbers), elmo) if frozen else None
     task = kind.train(
         train, dev, elmo=elmo, settings=settings, layers=layers, say=say, progress=False
     )
     seconds = time.monotonic() - started
-    scores = task.evaluate(test, progress=False)
+    scores = task.evaluate(test, layers=layers, progress=False)
     return {
         "measure": scores.name,
         "test": scores.value,
@@ -273,8 +273,8 @@ def _changes(cell: Cell) -> dict[str, Any]:
 
 
 @lru_cache(3)  # token layer, last layer and all layers of one set; their files go with them
-def _layers(name: str, share: int, numbers: tuple[int, ...], elmo: Elmo) -> FrozenLayers:
-    """What the trainings on the same layers have in common: those of their sentences."""
+def _layers(name: str, numbers: tuple[int, ...], elmo: Elmo) -> FrozenLayers:
+    """What the trainings on the same layers have in common: those of all their sentences."""
     return FrozenLayers(elmo, numbers, MOST_BYTES)
 
 

@@ -51,6 +51,63 @@ def test_kept_on_a_gpu(tiny, monkeypatch, room):
             )
 
 
+@pytest.mark.parametrize("room", [0, 1 << 30])
+def test_more_sentences_later(tiny, monkeypatch, room):
+    """What was kept stays; only new sentences are computed."""
+    monkeypatch.setattr("elmokit.tasks.frozen_layers._gpu_room", lambda device: room)
+    monkeypatch.setattr("elmokit.tasks.frozen_layers._BLOCK", 3)
+    later = [["the", "cat", "sat"], ["later"], ["and", "later", "still"]]
+    with FrozenLayers(tiny, [0, 2], 1 << 30) as frozen:
+        frozen.keep(SENTENCES)
+        earlier = np.concatenate(frozen.of(SENTENCES))
+        said = []
+        frozen.keep(later, said.append)
+        assert said[0].startswith("ELMo's layers of 4 tokens")
+        monkeypatch.setattr(frozen, "_computed", None)  # everything is there
+        np.testing.assert_array_equal(np.concatenate(frozen.of(SENTENCES)), earlier)
+        found = frozen.joined([*later, ["x"]]).float().numpy()
+        frozen.keep(later, said.append)
+    assert len(said) == 1
+    expected = tiny.encode([*later, ["x"]], [0, 2], dtype=np.float32)
+    right = np.concatenate([array.transpose(1, 0, 2) for array in expected])
+    np.testing.assert_allclose(found, right, atol=2e-3)
+
+
+@pytest.mark.parametrize("room", [0, 1 << 30])
+def test_stopped_while_more_are_computed(tiny, monkeypatch, room):
+    """Half of the new layers are not used, and the earlier ones stay."""
+
+    def stopped(sentences):
+        yield from computed(sentences[:1])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elmokit.tasks.frozen_layers._gpu_room", lambda device: room)
+    monkeypatch.setattr("elmokit.tasks.frozen_layers._BLOCK", 1)
+    later = [["later"], ["and", "later", "still"]]
+    with FrozenLayers(tiny, [0, 2], 1 << 30) as frozen:
+        frozen.keep(SENTENCES)
+        earlier = np.concatenate(frozen.of(SENTENCES))
+        computed = frozen._computed
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(frozen, "_computed", stopped)
+            frozen.keep(later)
+        frozen.keep(later[1:])
+        monkeypatch.setattr(frozen, "_computed", None)
+        np.testing.assert_array_equal(np.concatenate(frozen.of(SENTENCES)), earlier)
+        found = frozen.of(later[1:])[0].astype(np.float32)
+    right = tiny.encode(later[1:], [0, 2], dtype=np.float32)[0].transpose(1, 0, 2)
+    np.testing.assert_allclose(found, right, atol=2e-3)
+
+
+def test_the_limit_is_that_of_all(tiny):
+    said = []
+    with FrozenLayers(tiny, [0, 2], 7 * tiny.dim * 2 * 2) as frozen:
+        frozen.keep(SENTENCES, said.append)  # 6 tokens
+        frozen.keep([["one"], ["more"]], said.append)
+    assert said[1].startswith("ELMo's layers of 1 tokens")
+    assert "; 1 more" in said[1]
+
+
 def test_gpu_memory_taken_by_another_process(tiny, monkeypatch):
     def taken(*_, **__):
         raise torch.OutOfMemoryError("CUDA out of memory")

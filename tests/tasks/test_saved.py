@@ -151,7 +151,7 @@ def test_damaged_scales(wide, tmp_path):
         NerTagger.load(tmp_path / "wide", device="cpu")
 
 
-def test_trainings_share_layers(tiny, quick):
+def test_trainings_share_layers(tiny, quick, monkeypatch):
     quick["training"]["epochs"] = 1
     quick["input"] = {"layers": "mix"}
     given = {"train": tagged(20), "dev": tagged(5, 1), "elmo": tiny, "settings": quick}
@@ -163,11 +163,20 @@ def test_trainings_share_layers(tiny, quick):
             for name, tensor in shared.network.state_dict().items():
                 assert torch.equal(tensor, alone.network.state_dict()[name])
         assert not any("on disk" in line for line in said)  # nothing is computed twice
+        scores = shared.evaluate(tagged(5, 2), layers=layers)
+        assert scores == alone.evaluate(tagged(5, 2))
+        monkeypatch.setattr(layers, "_computed", None)  # those of the test are there now, too
+        assert shared.evaluate(tagged(5, 2), layers=layers) == scores
     with (
         pytest.raises(InputError, match="layers= must be FrozenLayers"),
         FrozenLayers(tiny, [0]) as other,
     ):
         NerTagger.train(**given, layers=other)
+    with (
+        pytest.raises(InputError, match="layers= must be FrozenLayers"),
+        FrozenLayers(tiny, [0]) as other,
+    ):
+        alone.evaluate(tagged(5, 2), layers=other)
 
 
 def test_layers_that_could_not_be_kept_are_not_used(tiny, quick, monkeypatch):

@@ -73,33 +73,24 @@ class FrozenLayers:
         *,
         progress: bool = True,
     ) -> None:
-        """Compute the layers of sentences and keep them, as long as they fit.
-
-        What was kept before stays. A file is written once, so if there is one, the layers of other
-        sentences are computed when they are asked for.
+        """Compute the layers of sentences and keep them beside earlier ones, as long as they fit.
 
         Args:
             sentences: Lists of tokens; each distinct one is computed once.
             say: Called with a line that announces the size.
             progress: Show progress on standard error if the work takes more than two seconds.
         """
-        if self._place:
-            return
-        try:
-            distinct = list(dict.fromkeys(tuple(s) for s in sentences if len(s)))
-            self._keep(distinct, say, progress)
-        except BaseException:  # what is kept in part must not be used
-            self.close()
-            raise
+        distinct = dict.fromkeys(tuple(s) for s in sentences if len(s))
+        if new := [sentence for sentence in distinct if sentence not in self._place]:
+            self._keep(new, say, progress)
 
-    def _keep(
-        self, distinct: list[Sentence], say: Callable[[str], None] | None, progress: bool
-    ) -> None:
-        n_tokens = sum(map(len, distinct))
+    def _keep(self, new: list[Sentence], say: Callable[[str], None] | None, progress: bool) -> None:
+        n_tokens, before = sum(map(len, new)), len(self._kept)
         on_gpu = self._rows_on_gpu(n_tokens)
-        fits, tokens = (distinct, n_tokens) if on_gpu is not None else ([], 0)
-        for sentence in () if on_gpu is not None else distinct:
-            if (tokens + len(sentence)) * self.bytes_per_token > self._limit:
+        fits, tokens = (new, n_tokens) if on_gpu is not None else ([], 0)
+        on_disk = on_gpu is None and not isinstance(self._kept, Tensor)
+        for sentence in new if on_disk else ():
+            if (before + tokens + len(sentence)) * self.bytes_per_token > self._limit:
                 break
             fits.append(sentence)
             tokens += len(sentence)
@@ -114,18 +105,29 @@ class FrozenLayers:
         if not fits:
             return
         if on_gpu is not None:
-            for start, arrays in self._blocks(fits, tokens, progress):
+            for first, arrays in self._blocks(fits, before, progress):
                 block = torch.from_numpy(np.concatenate(arrays))
-                on_gpu[start : start + len(block)] = to_device(block, on_gpu.device)
+                on_gpu[first : first + len(block)] = to_device(block, on_gpu.device)
             self._kept = on_gpu
-            return
-        self._temporary = TemporaryDirectory(prefix="elmokit-", dir=self._folder)
+        else:
+            self._kept = self._written(fits, tokens, progress)
+        # at the end: what a stopped computation has left is not used
+        for sentence in fits:
+            self._place[sentence] = (before, len(sentence))
+            before += len(sentence)
+
+    def _written(self, new: Sequence[Sentence], tokens: int, progress: bool) -> Array:
+        """Append the layers of sentences to the file; return all that it has."""
+        if self._temporary is None:
+            self._temporary = TemporaryDirectory(prefix="elmokit-", dir=self._folder)
         path = Path(self._temporary.name) / "layers.bin"
         check_space(path, tokens * self.bytes_per_token)
-        with clear_errors(path), path.open("wb") as file:
-            for _, arrays in self._blocks(fits, tokens, progress):
+        before = len(self._kept)
+        with clear_errors(path), path.open("r+b" if path.exists() else "wb") as file:
+            file.seek(before * self.bytes_per_token)
+            for _, arrays in self._blocks(new, before, progress):
                 file.writelines(np.ascontiguousarray(array).data for array in arrays)
-        self._kept = np.memmap(path, np.float16, "r", shape=self._shape(tokens))
+        return np.memmap(path, np.float16, "r", shape=self._shape(before + tokens))
 
     def joined(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Return the layers (N, K, D) of all N words of sentences in float16.
@@ -159,21 +161,28 @@ class FrozenLayers:
         return [self._one(tuple(sentence), found) for sentence in sentences]
 
     def _blocks(
-        self, sentences: Sequence[Sentence], tokens: int, progress: bool
+        self, sentences: Sequence[Sentence], first: int, progress: bool
     ) -> Iterator[tuple[int, list[Array]]]:
-        """Compute layers (T, K, D) of sentences; yield some at a time, with their first row."""
-        first = done = 0
+        """Compute layers (T, K, D) of sentences; yield some at a time, with their first row.
+
+        Args:
+            sentences: At least one.
+            first: Row of the first token.
+            progress: Whether to show progress.
+        """
         arrays: list[Array] = []
-        what = "computing ELMo's layers"
+        what, tokens = "computing ELMo's layers", sum(map(len, sentences))
         with DelayedProgress(what, tokens, "tokens", progress) as bar:
+            ready = 0
             for sentence, array in zip(sentences, self._computed(sentences), strict=True):
                 arrays.append(array.transpose(1, 0, 2))
-                self._place[sentence] = (done, len(sentence))
-                done += len(sentence)
+                ready += len(sentence)
                 bar.advance(len(sentence))
-                if done - first >= _BLOCK or done == tokens:
+                if ready >= _BLOCK:
                     yield first, arrays
-                    first, arrays = done, []
+                    first, ready, arrays = first + ready, 0, []
+        if arrays:
+            yield first, arrays
 
     def _nothing(self) -> Array:
         return np.zeros(self._shape(0), np.float16)
@@ -182,14 +191,22 @@ class FrozenLayers:
         return tokens, len(self.layers), self.elmo.dim
 
     def _rows_on_gpu(self, tokens: int) -> Tensor | None:
-        """Memory of the GPU for layers (tokens, K, D); None on a CPU, or if they do not fit."""
-        device = self.elmo.device
-        if tokens * self.bytes_per_token >= _gpu_room(device):
+        """Memory of the GPU for all layers and those of more tokens, the former copied.
+
+        None on a CPU, if they do not fit, or if there is a file already.
+        """
+        device, before = self.elmo.device, len(self._kept)
+        if before and not isinstance(self._kept, Tensor):
+            return None
+        if (before + tokens) * self.bytes_per_token >= _gpu_room(device):
             return None
         try:
-            return torch.empty(self._shape(tokens), dtype=torch.float16, device=device)
+            rows = torch.empty(self._shape(before + tokens), dtype=torch.float16, device=device)
         except torch.OutOfMemoryError:  # another process has taken the memory in the meantime
             return None
+        if isinstance(self._kept, Tensor):
+            rows[:before] = self._kept
+        return rows
 
     def _computed(self, sentences: Sequence[Sentence]) -> Iterator[Array]:
         """Arrays (K, T, D)."""

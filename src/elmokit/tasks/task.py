@@ -35,7 +35,7 @@ from elmokit.tasks.readers.records import table_kind
 from elmokit.tasks.static_vectors import read_static_vectors
 from elmokit.tasks.task_settings import TaskSettings
 from elmokit.tasks.task_trainer import TaskRun, train_task
-from elmokit.tasks.word_batches import Batcher, Prepared, by_length
+from elmokit.tasks.word_batches import Batcher, Prepared, by_length, sentences_of
 from elmokit.tasks.word_input import StaticTable, WordBatch, WordInput
 
 Example = TypeVar("Example")
@@ -220,11 +220,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
             elmo = copy.deepcopy(elmo)
         torch.manual_seed(settings.training.seed)
         task = cls(settings, labels, elmo, _static_table(settings))
-        if layers is not None and (layers.elmo is not elmo or layers.layers != task.input.layers):
-            raise InputError(
-                f"layers= must be FrozenLayers(elmo, {task.input.layers}) of the same elmo for "
-                "these settings"
-            )
+        task._check_layers(layers)
         folder = None if out is None else file_path(out, "out").expanduser()
         run = TaskRun(folder, resume, layers, progress)
         train_task(task, known, held_out, run, say or _silent)
@@ -301,6 +297,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         examples: str | Path | Sequence[Any],
         columns: dict[str, str] | None = None,
         *,
+        layers: FrozenLayers | None = None,
         progress: bool = True,
     ) -> Scores:
         """Compare predictions with the answers in a file, or of a list of examples.
@@ -308,14 +305,28 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         Args:
             examples: The file or the examples.
             columns: Which columns of a file to read; see docs/task-data.md.
+            layers: Where to keep ELMo's layers for other models, as in :meth:`train`; None keeps
+                none.
             progress: Show progress on standard error if the work takes more than two seconds.
         """
         flag(progress, "progress")
+        self._check_layers(layers)
         given = self._examples(examples, "examples", columns)
         self._check_labels(given, str(examples) if isinstance(examples, str | Path) else "examples")
         prepared = [self.prepare(example) for example in given]
-        with FrozenLayers(self.elmo, self.input.layers) as layers:
-            return self.score(given, self.predict_prepared(prepared, layers, progress=progress))
+        with FrozenLayers(self.elmo, self.input.layers) as none:
+            if layers is not None and self.input.layers:
+                layers.keep(sentences_of(prepared), progress=progress)
+            found = self.predict_prepared(prepared, layers or none, progress=progress)
+        return self.score(given, found)
+
+    def _check_layers(self, layers: FrozenLayers | None) -> None:
+        """Raise if layers are not those that the input of this model needs."""
+        wanted = self.input.layers
+        if layers is not None and (layers.elmo is not self.elmo or layers.layers != wanted):
+            raise InputError(
+                f"layers= must be FrozenLayers(elmo, {wanted}) of the same elmo for these settings"
+            )
 
     def _check_labels(self, examples: Sequence[Any], name: str) -> None:
         """Raise if examples share no label with the model, as when another column was read."""

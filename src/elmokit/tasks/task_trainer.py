@@ -34,7 +34,7 @@ from elmokit.tasks import saved
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.schedules import parameter_groups, rate_factor
-from elmokit.tasks.word_batches import Batcher, Prepared, shuffled
+from elmokit.tasks.word_batches import Batcher, Prepared, sentences_of, shuffled
 
 if TYPE_CHECKING:
     from elmokit.tasks.task import Task
@@ -149,8 +149,7 @@ class _Training:
         if self.run.resume:
             self._resume()
         if self.task.input.layers and not self.tuned and not self._is_over():
-            texts = (text for item in (*self.train, *self.dev) for text in item.texts)
-            sentences = (s for text in texts for s in text)
+            sentences = sentences_of([*self.train, *self.dev])
             self.layers.keep(sentences, self.say, progress=self.run.progress)
 
     def run_epochs(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -35,6 +35,11 @@ class Prepared(NamedTuple):
     def length(self) -> int:
         """Words of its longest text: a batch is padded to these."""
         return max(sum(map(len, text)) for text in self.texts)
+
+
+def sentences_of(items: Iterable[Prepared]) -> Iterator[Sequence[str]]:
+    """Yield the sentences of all texts of some examples."""
+    return (sentence for item in items for text in item.texts for sentence in text)
 
 
 class Batcher:
