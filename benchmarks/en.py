@@ -26,7 +26,6 @@ import argparse
 import datetime
 import tempfile
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 
 import genres
@@ -63,10 +62,11 @@ def main() -> None:
     parser.add_argument("--wsd", type=Path)
     parser.add_argument("--write", action="store_true", help="store the tables")
     arguments = parser.parse_args()
-    given = (getattr(arguments, name) for name in PATHS)
-    for path in chain.from_iterable(g if isinstance(g, list) else [g] for g in given):
-        if path is not None and not path.exists():  # said before minutes of measuring
-            parser.error(f"there is no {path}")
+    for name in PATHS:  # checked first, because measuring takes minutes
+        given = getattr(arguments, name)
+        for path in given if isinstance(given, list) else [given]:
+            if path is not None and not path.exists():
+                parser.error(f"--{name}: there is no {path}")
     found = []
     for paragraph in paragraphs(arguments):
         print(paragraph + "\n", flush=True)

@@ -14,6 +14,10 @@ from task_sets import COLUMNS, DATA, TABLES, TF_IDF
 
 Records = dict[int, dict[str, Any]]  # by seed
 Columns = Set[tuple[str, str]]  # names of a set and of one of its columns
+OUTDATED = (
+    "† Measured with earlier settings, data or models; the gains, weights and seconds of the row "
+    "then come from these, too."
+)
 NAMES = {
     TF_IDF: "TF-IDF",
     "glove": "GloVe",
@@ -56,7 +60,7 @@ def report(folder: Path, glove: str, outdated: Columns = frozenset()) -> list[st
         f"{'; '.join(sorted(machines))}; {datetime.date.today()}. Mean ± standard deviation of the "
         "test score over seeds. Gains are over the same seeds, ± their standard error. Error "
         "reduction: by how much ELMo lowers 100 − score. Seconds: one training with ELMo.",
-        *(["", "† Measured with former settings, data or models."] if outdated else []),
+        *(["", OUTDATED] if outdated else []),
         "",
         f"| | measure | seeds | {' | '.join(NAMES.values())} | gain over GloVe (error reduction) "
         "| gain over token layer | paper's error reduction | layer weights, γ | seconds |",

@@ -234,13 +234,18 @@ def _outdated(folder: Path, places: Places) -> set[tuple[str, str]]:
     """Columns of sets with a record that a new run would replace."""
     found = set()
     for name, data in DATA.items():
-        files = [file for file in (data.train, data.dev, data.test) if file]
-        if all((places.data / file).exists() for file in files):
-            for column in (*COLUMNS, TF_IDF):
-                seeds = records_of(folder, name, column)
-                cells = (Cell(name, column, seed, 100) for seed in seeds)
-                if not all(_is_known(folder, cell, places) for cell in cells):
-                    found.add((name, column))
+        seeds = {column: records_of(folder, name, column) for column in (*COLUMNS, TF_IDF)}
+        files = [places.data / file for file in (data.train, data.dev, data.test) if file]
+        missing = [file for file in files if not file.exists()]
+        if missing and any(seeds.values()):
+            sys.exit(
+                f"{name} has records, but {missing[0]} is missing, so nobody can tell whether they "
+                "are outdated; arrange all archives with benchmarks/task_files.py"
+            )
+        for column, known in seeds.items():
+            cells = (Cell(name, column, seed, 100) for seed in known)
+            if not all(_is_known(folder, cell, places) for cell in cells):
+                found.add((name, column))
     return found
 
 

@@ -194,7 +194,7 @@ def run_command(line, cli):
         line = re.sub(r"(^|\| )elmokit ", rf"\1{sys.executable} -m elmokit ", line)
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert done.returncode == 0, (line, done.stderr)
-    # a machine without a Chinese font is told so, once per picture
+    # without a Chinese font, every picture prints a warning
     warned = re.sub(r"elmokit: no installed font has .*\n", "", done.stderr)
     assert warned == "", line
     return done.stdout

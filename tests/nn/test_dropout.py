@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from elmokit.nn.dropout import Dropout, drop
 
 
-@pytest.mark.parametrize("rate", [0.05, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("rate", [0.001, 0.05, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_share_and_scale(rate, dtype):
     torch.manual_seed(0)
@@ -18,6 +18,20 @@ def test_share_and_scale(rate, dtype):
     assert set(dropped.unique().tolist()) == {0.0, scale.item()}
     share = (dropped == 0).double().mean().item()
     assert abs(share - rate) < 5 * (rate * (1 - rate) / n) ** 0.5  # five standard deviations
+
+
+def test_defaults_of_pytorch_do_not_matter():
+    x = torch.ones(3, 4)
+    with torch.device("meta"):
+        assert drop(x, 0.5).device.type == "cpu"
+    torch.manual_seed(0)
+    expected = drop(x, 0.3)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        torch.manual_seed(0)
+        assert torch.equal(drop(x, 0.3), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def test_every_value_is_dropped_on_its_own():
