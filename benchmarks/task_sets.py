@@ -10,6 +10,8 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "token": {"input": {"layers": "0"}},
     "elmo": {"input": {"layers": "mix"}},
     "tuned": {"input": {"layers": "mix"}, "tuning": {"enabled": True}},
+    "mix": {"input": {"vectors": "none", "layers": "mix"}},
+    "token+mix": {"input": {"vectors": "token", "layers": "mix"}},
     "last-layer": {"input": {"layers": "top", "at": "input"}},
     "lambda-1": {"input": {"layers": "mix", "at": "input", "mix_l2": 1.0}},
     "lambda-0.001": {"input": {"layers": "mix", "at": "input", "mix_l2": 0.001}},
@@ -19,6 +21,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 """Settings of each column. The column tf-idf has a model of its own."""
 TF_IDF = "tf-idf"
 TABLES = {
+    "Without GloVe": {"mix": "ELMo", "token+mix": "token layer + ELMo"},
     "Which layers (Table 2 of the paper)": {
         "glove": "GloVe",
         "last-layer": "+ last layer",

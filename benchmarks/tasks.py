@@ -21,6 +21,7 @@ Columns:
     elmo    GloVe and the learned mix of all layers
     tuned   the same with a biLM that learns too
 
+    mix  token+mix                          without GloVe: the mix alone, and with the token layer
     last-layer  lambda-1  lambda-0.001      which layers, and how freely their weights are learned
     lambda-0.001  output  both              where ELMo enters: at the input, the output, or both
 
@@ -174,7 +175,7 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
         }
     kind = task_class(data.task)
     changes = _changes(cell)
-    if data.model == "en":
+    if _with_glove(cell):
         changes = merge(changes, {"input": {"vectors": str(places.glove)}})
     settings = kind.defaults.changed(changes)
 
@@ -202,6 +203,11 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
         "bilm": _checksum(data.model),
         "machine": f"{versions()}, {_device_name(elmo)}",
     }
+
+
+def _with_glove(cell: Cell) -> bool:
+    """Whether a training has GloVe's vectors: not in Chinese, nor where a column has others."""
+    return DATA[cell.name].model == "en" and "vectors" not in _changes(cell).get("input", {})
 
 
 def _device_name(elmo: Elmo) -> str:
@@ -255,11 +261,13 @@ def _made_of(cell: Cell, places: Places) -> str:
     digest = hashlib.sha256(json.dumps(_changes(cell), sort_keys=True).encode())
     if cell.column != TF_IDF:
         own = task_class(data.task).defaults.to_dict()
+        if _with_glove(cell):
+            own["input"]["vectors"] = "none"  # GloVe takes their place
         if cell.column == "glove":  # what concerns ELMo alone changes nothing
             own["input"] = {name: own["input"][name] for name in ("vectors", "static_dropout")}
             del own["tuning"]
         digest.update(json.dumps(own, sort_keys=True).encode())
-        digest.update(_file_sha256(places.glove) if data.model == "en" else b"")
+        digest.update(_file_sha256(places.glove) if _with_glove(cell) else b"")
     digest.update(repr((data.most, sorted(data.columns.items()))).encode())
     for file in (data.train, data.dev, data.test):
         digest.update(_file_sha256(places.data / file) if file else b"")

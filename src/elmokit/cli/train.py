@@ -25,7 +25,8 @@ def train(
     vectors: Annotated[
         str | None,
         typer.Option(
-            help="Static vectors: none, token (ELMo's token layer) or a file.", show_default="none"
+            help="Static vectors: none, token (ELMo's token layer) or a file.",
+            show_default="the task's",
         ),
     ] = None,
     layers: Annotated[

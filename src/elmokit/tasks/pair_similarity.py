@@ -100,7 +100,8 @@ class SimilarityScorer(Task[PairExample, float]):
     example = PairExample
     defaults = TaskSettings(
         SimilaritySettings(),
-        InputSettings(dropout=0.0, static_dropout=0.0),
+        # the token layer beside the mix: words that both texts share have the same vector there
+        InputSettings(vectors="token", dropout=0.0, static_dropout=0.0),
         training=TaskTraining(epochs=20),
     )
 
