@@ -65,6 +65,10 @@ _TWICE = {"input": {"at": "both"}}  # better on the dev sentences of sst-5: benc
 DATA = {
     "sst-5": Data("classify", "sentconv/stsa.fine.train", "sentconv/stsa.fine.dev",
                   "sentconv/stsa.fine.test", settings=_TWICE, seeds=5, paper="6.8%"),
+    "sst-5-phrases": Data("classify", "sst-trees/train.tsv", "sst-trees/dev.tsv",
+                          "sst-trees/test.tsv",
+                          settings=_TWICE | {"training": {"epochs": 4, "batch_size": 64}},
+                          paper="6.8%"),
     "sst-2": Data("classify", "sentconv/stsa.binary.train", "sentconv/stsa.binary.dev",
                   "sentconv/stsa.binary.test", settings=_TWICE),
     "sst-2-full": Data("classify", "glue-small/SST-2/train_full.tsv", "glue-small/SST-2/dev.tsv",
