@@ -12,6 +12,8 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "tuned": {"input": {"layers": "mix"}, "tuning": {"enabled": True}},
     "mix": {"input": {"vectors": "none", "layers": "mix"}},
     "token+mix": {"input": {"vectors": "token", "layers": "mix"}},
+    "glove-words": {"input": {"layers": "none"}, "model": {"character_filters": 0}},
+    "elmo-words": {"input": {"layers": "mix"}, "model": {"character_filters": 0}},
     "last-layer": {"input": {"layers": "top", "at": "input"}},
     "lambda-1": {"input": {"layers": "mix", "at": "input", "mix_l2": 1.0}},
     "lambda-0.001": {"input": {"layers": "mix", "at": "input", "mix_l2": 0.001}},
@@ -22,6 +24,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 TF_IDF = "tf-idf"
 TABLES = {
     "Without GloVe": {"mix": "ELMo", "token+mix": "token layer + ELMo"},
+    "Without a character CNN of the task": {"glove-words": "GloVe", "elmo-words": "+ ELMo"},
     "Which layers (Table 2 of the paper)": {
         "glove": "GloVe",
         "last-layer": "+ last layer",

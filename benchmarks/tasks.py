@@ -22,6 +22,7 @@ Columns:
     tuned   the same with a biLM that learns too
 
     mix  token+mix                          without GloVe: the mix alone, and with the token layer
+    glove-words  elmo-words                 entities and tags without their own character CNN
     last-layer  lambda-1  lambda-0.001      which layers, and how freely their weights are learned
     lambda-0.001  output  both              where ELMo enters: at the input, the output, or both
 
