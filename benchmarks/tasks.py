@@ -9,9 +9,9 @@ benchmarks/task_files.py arranges them. FILE has GloVe's vectors. Every training
 small JSON file in FOLDER (default: benchmarks/records), and is not repeated if its record exists
 and was made of the same settings, files and biLM. So the benchmark can be run in parts. --jobs runs
 several trainings at a time, on one GPU too. --shares trains on some per cent of the training
-examples. --write stores the table of all records as benchmarks/results/tasks.md and draws
-docs/pictures/task-layers.png and task-shares.png. A dagger marks scores whose settings, data or
-biLM have changed since.
+examples; up to 5%, in smaller batches and with more patience. --write stores the table of all
+records as benchmarks/results/tasks.md and draws docs/pictures/task-layers.png and task-shares.png.
+A dagger marks scores whose settings, data or biLM have changed since.
 
 Columns:
 
@@ -64,6 +64,8 @@ from elmokit.tasks.word_input import chosen_layers
 
 MOST_BYTES = 16 << 30
 """Of ELMo's layers on disk, for each column of a set."""
+FEW: dict[str, Any] = {"training": {"batch_size": 8, "patience": 15}}
+"""For 5% of the examples or fewer: otherwise training would end after a few dozen steps."""
 PICTURES = HERE.parent / "docs" / "pictures"
 
 
@@ -283,6 +285,8 @@ def _file_sha256(path: Path) -> bytes:
 def _changes(cell: Cell) -> dict[str, Any]:
     """The settings of a training that are not its task's own."""
     own = merge(DATA[cell.name].settings, COLUMNS.get(cell.column, {}))
+    if cell.share <= 5:
+        own = merge(own, FEW)
     return merge(own, {"training": {"seed": cell.seed}})
 
 
