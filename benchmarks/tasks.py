@@ -133,10 +133,18 @@ def _cells(arguments: argparse.Namespace) -> Iterable[Cell]:
         for share in arguments.shares:
             for seed in range(arguments.seeds or data.seeds):
                 for column in arguments.columns:
+                    if not _exists(data.task, column):
+                        continue
                     english = data.model == "en"
                     counted = data.task == "classify" and seed == 0  # the same for every seed
                     if (column != TF_IDF or counted) and (column != "glove" or english):
                         yield Cell(name, column, seed, share)
+
+
+def _exists(task: str, column: str) -> bool:
+    """Whether a task's network has the settings of a column; some have no character CNN."""
+    own = task_class(task).defaults.to_dict()["model"]
+    return set(COLUMNS.get(column, {}).get("model", {})) <= set(own)
 
 
 def _measured(
