@@ -93,12 +93,12 @@ def phrases(tree: str) -> list[tuple[str, str]]:
     open_nodes: list[tuple[str, int]] = []  # label, first word
     found = []
     # a label follows its bracket at once
-    for label, word, closed in re.findall(r"\((\S+)|([^\s()]+)|(\))", tree):
+    for label, word in re.findall(r"\((\S+)|([^\s()]+)|\)", tree):
         if label:
             open_nodes.append((label, len(words)))
         elif word:
             words.append(_BRACKETS.get(word, word.replace("\\/", "/")))
-        elif closed:
+        else:
             label, first = open_nodes.pop()
             found.append((label, first, len(words)))
     found.sort(key=lambda node: (node[1], -node[2]))

@@ -50,7 +50,7 @@ from typing import Any, NamedTuple
 
 import torch
 from cpu import HERE, processor, versions
-from task_sets import COLUMNS, DATA, TF_IDF
+from task_sets import COLUMNS, DATA, TF_IDF, Data
 from task_tables import draw_layers, draw_shares, record_path, records_of, report
 from tf_idf import tf_idf_accuracy, with_pairs
 
@@ -133,18 +133,19 @@ def _cells(arguments: argparse.Namespace) -> Iterable[Cell]:
         for share in arguments.shares:
             for seed in range(arguments.seeds or data.seeds):
                 for column in arguments.columns:
-                    if not _exists(data.task, column):
-                        continue
-                    english = data.model == "en"
-                    counted = data.task == "classify" and seed == 0  # the same for every seed
-                    if (column != TF_IDF or counted) and (column != "glove" or english):
+                    if _exists(data, column, seed):
                         yield Cell(name, column, seed, share)
 
 
-def _exists(task: str, column: str) -> bool:
-    """Whether a task's network has the settings of a column; some have no character CNN."""
-    own = task_class(task).defaults.to_dict()["model"]
-    return set(COLUMNS.get(column, {}).get("model", {})) <= set(own)
+def _exists(data: Data, column: str, seed: int) -> bool:
+    """Whether a set has a column: its vectors and its settings, and another result by seed."""
+    if column == TF_IDF:
+        return data.task == "classify" and seed == 0  # the same for every seed
+    changes = COLUMNS[column]
+    if changes["input"]["layers"] == "none" and data.model != "en":  # GloVe is English
+        return False
+    own = task_class(data.task).defaults.to_dict()["model"]  # some have no character CNN
+    return set(changes.get("model", {})) <= set(own)
 
 
 def _measured(
