@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.config import ModelConfig
+from elmokit.kernels.softmax_torch import log_sums
 
 _LOGITS = 1 << 26  # logits in memory at a time: 256 MiB of float32, for any V
 
@@ -42,6 +43,9 @@ class FullSoftmax(nn.Module):
 
     def score(self, h: Tensor, targets: Tensor) -> Tensor:
         """Log-probabilities (N,) of target words (N,), without all logits in memory at once."""
+        if h.device.type == "cpu" and not torch.is_grad_enabled():
+            picked = (h * self.weight[targets]).sum(-1) + self.bias[targets]
+            return picked - log_sums(h, self.weight, self.bias)
         rows = max(1, _LOGITS // len(self.bias))
         scores = [h.new_zeros(0)]
         for start in range(0, len(h), rows):
