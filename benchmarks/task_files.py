@@ -29,6 +29,8 @@ from pathlib import Path
 
 from cpu import HERE
 
+from elmokit.analysis.senses.tagged_text import TREEBANK_ESCAPES
+
 
 def main() -> None:
     """Arrange everything, and say what is missing."""
@@ -97,7 +99,7 @@ def phrases(tree: str) -> list[tuple[str, str]]:
         if label:
             open_nodes.append((label, len(words)))
         elif word:
-            words.append(_BRACKETS.get(word, word.replace("\\/", "/")))
+            words.append(TREEBANK_ESCAPES.get(word, _BACKSLASH.sub("", word)))
         else:
             label, first = open_nodes.pop()
             found.append((label, first, len(words)))
@@ -105,7 +107,7 @@ def phrases(tree: str) -> list[tuple[str, str]]:
     return [(label, " ".join(words[first:last])) for label, first, last in found]
 
 
-_BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
+_BACKSLASH = re.compile(r"\\(?=[/*])")
 
 
 def _imdb(folder: Path, out: Path) -> None:

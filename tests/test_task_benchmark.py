@@ -86,10 +86,10 @@ def test_records_of_other_settings_or_data_are_outdated(benchmark, records, tmp_
 def test_phrases_of_a_sentiment_tree(benchmark):
     from task_files import phrases
 
-    tree = r"(3 (2 It) (4 (2 -LRB-) (3 (2 a\/b) (1 .))))"
+    tree = r"(3 (2 ``) (4 (2 -LRB-) (3 (2 a\/b\*) (1 .))))"
     assert phrases(tree) == [
-        ("3", "It ( a/b ."), ("2", "It"), ("4", "( a/b ."), ("2", "("),
-        ("3", "a/b ."), ("2", "a/b"), ("1", "."),
+        ("3", '" ( a/b* .'), ("2", '"'), ("4", "( a/b* ."), ("2", "("),
+        ("3", "a/b* ."), ("2", "a/b*"), ("1", "."),
     ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from elmokit.io.lines import read_bytes
 # no part runs across a "<", so a damaged file takes linear time too
 _WORD = re.compile(r"<(wf|punc)([^<>]*)>([^<]*)</(?:wf|punc)>|</s>")
 _DEEPEST = 4  # folders above the tagged files
-_WRITTEN = {
+TREEBANK_ESCAPES = {
     "``": '"', "''": '"', "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{",
     "-RCB-": "}",
 }  # fmt: skip
@@ -115,4 +115,5 @@ def read_raganato(data: Path, gold: Path | None = None) -> list[TaggedSentence]:
 
 def _words(written: str) -> list[str]:
     """Split an element into words; those of a phrase are separated by _ or white space."""
-    return [_WRITTEN.get(w, w) for w in written.replace("&amp;", "&").replace("_", " ").split()]
+    words = written.replace("&amp;", "&").replace("_", " ").split()
+    return [TREEBANK_ESCAPES.get(word, word) for word in words]
