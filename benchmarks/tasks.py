@@ -222,6 +222,11 @@ def _with_glove(cell: Cell) -> bool:
     return DATA[cell.name].model == "en" and "vectors" not in _changes(cell).get("input", {})
 
 
+def _with_elmo(column: str) -> bool:
+    """Whether the biLM has a part in the scores of a column."""
+    return column != TF_IDF and COLUMNS[column]["input"]["layers"] != "none"
+
+
 def _device_name(elmo: Elmo) -> str:
     on_gpu = elmo.device.type == "cuda"
     return torch.cuda.get_device_name(elmo.device) if on_gpu else processor()
@@ -245,7 +250,7 @@ def _is_known(folder: Path, cell: Cell, places: Places) -> bool:
     found = json.loads(path.read_text(encoding="utf-8"))
     if found.get("made_of") != _made_of(cell, places):
         return False
-    return cell.column in (TF_IDF, "glove") or found["bilm"] == _checksum(DATA[cell.name].model)
+    return not _with_elmo(cell.column) or found["bilm"] == _checksum(DATA[cell.name].model)
 
 
 def _outdated(folder: Path, places: Places) -> set[tuple[str, str]]:
@@ -275,7 +280,7 @@ def _made_of(cell: Cell, places: Places) -> str:
         own = task_class(data.task).defaults.to_dict()
         if _with_glove(cell):
             own["input"]["vectors"] = "none"  # GloVe takes their place
-        if cell.column == "glove":  # what concerns ELMo alone changes nothing
+        if not _with_elmo(cell.column):  # what concerns ELMo alone changes nothing
             own["input"] = {name: own["input"][name] for name in ("vectors", "static_dropout")}
             del own["tuning"]
         digest.update(json.dumps(own, sort_keys=True).encode())
