@@ -3,7 +3,8 @@ r"""Mix the text of the bundled model "en": from folders of public texts to file
     python recipes/en_text.py SOURCES… --out MIX \
         --held-out enwiki-2015.valid.txt.xz enwiki-2015.test.txt.xz --evaluation SETS… \
         --most gutenberg=66 --repeat children_stories=3 common_voice_en=3 scp_fiction=3 \
-        stackexchange_small=3 tatoeba_en=3 sgd_dialogues=2 us_gov_web=2 us_presidency_speeches=2
+        stackexchange_small=3 tatoeba_en=3 podcasts=2 sgd_dialogues=2 us_gov_web=2 \
+        us_presidency_speeches=2
 
 SOURCES are text files (.txt, also packed as .gz or .xz) and folders of them, with one paragraph per
 line and a blank line between documents. A file is named after its source, one of the table SOURCES

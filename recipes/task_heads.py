@@ -6,8 +6,7 @@ DATA has the public data sets as benchmarks/task_files.py arranges them. WORK ke
 an interrupted one continues. TASK is ner, pos or srl; the default is all. Each model is trained
 with the settings of its task on the layers of the bundled model ``en``, without other vectors. It
 is saved in eight bits in the package, and scored on the test set as it is saved. Run this again
-when ``en`` changes. On two CPU cores, all three take about an hour and a half. The ``srl`` in the
-package was trained before ``input.layer_norm`` became the default, so a new run gives another one.
+when ``en`` changes. On two CPU cores, all three take about an hour and a half.
 """
 
 from __future__ import annotations

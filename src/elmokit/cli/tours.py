@@ -121,7 +121,7 @@ ENGLISH = Tour(
         "Each direction predicts the word from its side of the gap alone, and the two are "
         "combined.\nIf neither side suffices on its own, the guess is weak:"
     ),
-    hard_gap="He went to the ___ to deposit some money .",
+    hard_gap="He took his ___ because it was raining .",
     labelled="banks.tsv",
     picture="banks",
     picture_title='Two dozen uses of "bank" as points:',

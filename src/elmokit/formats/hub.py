@@ -43,7 +43,7 @@ _FILES = [
 ]
 _TABLE = re.compile(r"^\| parameters without softmax \|.*?^\| SHA-256 [^\n]*", re.S | re.M)
 _LANGUAGES = {"english": "en", "english-hyphens": "en", "chinese": "zh"}  # by tokenizer
-_BUNDLED_LICENSE = "cc-by-sa-3.0"  # that of their text, which passes on to what is made from them
+_BUNDLED_LICENSES = {"en": "cc-by-sa-4.0", "zh": "cc-by-sa-3.0"}  # also of what is made from them
 
 
 def is_repository(model: object) -> bool:
@@ -189,7 +189,7 @@ def _card(
     else:
         text = f"---\nlibrary_name: elmokit\n---\n\n{new}"
     card = hub.ModelCard(text)
-    is_bundled = bundled_name(checkpoint.source) is not None
+    bundled = bundled_name(checkpoint.source)
     card.data.library_name = "elmokit"
     card.data.tags = [*(t for t in card.data.tags or [] if t != "elmo"), "elmo"]
     if not kept:
@@ -197,7 +197,7 @@ def _card(
     card.data.language = (
         language or card.data.language or _LANGUAGES.get(checkpoint.config.tokenizer)
     )
-    card.data.license = license or card.data.license or (_BUNDLED_LICENSE if is_bundled else None)
+    card.data.license = license or card.data.license or _BUNDLED_LICENSES.get(bundled or "")
     return str(card)
 
 
