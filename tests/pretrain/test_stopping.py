@@ -122,7 +122,9 @@ def test_a_process_that_reads_batches_outlives_sigterm_for_a_while(monkeypatch):
     def work(pipe):
         feed._leave_signals(0)
         pipe.send("ready")
-        time.sleep(60)
+        # a signal just before a sleep is answered after it
+        for _ in range(600):
+            time.sleep(0.1)
 
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
