@@ -58,7 +58,7 @@ SOURCES = {  # licences; of two equal paragraphs, the one in the earlier source 
     "openstax_textbooks": "CC BY 4.0",
     "scp_fiction": "CC BY-SA 3.0",
     "sgd_dialogues": "CC BY-SA 4.0",
-    "stackexchange_small": "CC BY-SA",
+    "stackexchange_small": "CC BY-SA 2.5 to 4.0",
     "tatoeba_en": "CC BY 2.0 FR",
     "us_gov_web": "US government works",
     "us_presidency_speeches": "US government works",
