@@ -42,8 +42,8 @@ RATES: dict[tuple[str, str, str], Rate] = {
     (ORIGINAL, CPU, "int8"): Rate(1_588, "benchmarks/results/cpu.md, words cached"),
     (ORIGINAL, GPU, "float32"): Rate(443_807, "benchmarks/results/gpu.md, H200, to numpy"),
     (ORIGINAL, GPU, "bfloat16"): Rate(683_480, "benchmarks/results/gpu.md, H200, to numpy"),
-    (EN, CPU, "float32"): Rate(2_103, "benchmarks/results/en.md, words cached"),
-    (EN, CPU, "int8"): Rate(4_244, "benchmarks/results/en.md, words cached"),
+    (EN, CPU, "float32"): Rate(1_549, "benchmarks/results/en.md, words cached"),
+    (EN, CPU, "int8"): Rate(6_210, "benchmarks/results/en.md, words cached"),
 }
 """By model, kind of unit, and precision. The rates of GPUs include the copy to the host."""
 
