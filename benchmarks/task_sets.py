@@ -55,6 +55,8 @@ class Data:
     seeds: int = 3
     model: str = "en"
     """The biLM. GloVe is English, so the Chinese one has no static vectors beside it."""
+    also: dict[str, str] = field(default_factory=dict)
+    """More files to test on, by name; their scores go into the records."""
     most: int | None = None
     """At most so many training and test examples, chosen at random, for a CPU. Without a dev file,
     the dev examples are among them."""
@@ -99,7 +101,9 @@ DATA = {
     "sick-r": Data("similarity", "sick2014/SICK_train.txt", "sick2014/SICK_trial.txt",
                    "sick2014/SICK_test_annotated.txt"),
     "lingnli": Data("nli", "nli/lingnli.train.jsonl", "nli/lingnli.val.jsonl", "nli/snli.test.tsv",
-                    settings={"training": {"epochs": 6, "batch_size": 64}}),
+                    settings={"training": {"epochs": 6, "batch_size": 64}},
+                    also={"LingNLI val": "nli/lingnli.val.jsonl", "SNLI dev": "nli/snli.dev.tsv",
+                          "MultiNLI dev": "nli/mnli.dev.jsonl"}),
     "sick-e": Data("nli", "sick2014/SICK_train.txt", "sick2014/SICK_trial.txt",
                    "sick2014/SICK_test_annotated.txt"),
     "ocnli": Data("nli", "ocnli/train.10k.json", None, "ocnli/dev.json", model="zh"),

@@ -6,7 +6,6 @@ import datetime
 import json
 import statistics
 from collections.abc import Set
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +33,11 @@ def record_path(folder: Path, name: str, column: str, seed: int, share: int) -> 
 
 
 def records_of(folder: Path, name: str, column: str, share: int = 100) -> Records:
-    """Return the records of a column by seed."""
-    found = {}
-    seed = 0
-    while (path := record_path(folder, name, column, seed, share)).exists():
-        found[seed] = json.loads(path.read_text(encoding="utf-8"))
-        seed += 1
-    return found
+    """Return the records of a column by seed; some seeds may be missing."""
+    start = record_path(folder, name, column, 0, share).stem.removesuffix("0")
+    paths = {path.stem.removeprefix(start): path for path in (folder / name).glob(f"{start}*.json")}
+    seeds = sorted(int(seed) for seed in paths if seed.isdigit())  # not those of other shares
+    return {seed: json.loads(paths[str(seed)].read_text(encoding="utf-8")) for seed in seeds}
 
 
 def report(folder: Path, glove: str, outdated: Columns = frozenset()) -> list[str]:
@@ -85,9 +82,37 @@ def report(folder: Path, glove: str, outdated: Columns = frozenset()) -> list[st
             seconds,
         ]
         lines.append(f"| {' | '.join(cells)} |")
+    lines += _further_tests(folder)
     for title, columns in TABLES.items():
         lines += _small_table(folder, title, columns, outdated)
     return lines
+
+
+def _further_tests(folder: Path) -> list[str]:
+    """Return a table of the sets that are tested on several files."""
+    columns = {column: NAMES[column] for column in ("glove", "token", "elmo")}
+    rows = []
+    for name, data in DATA.items():
+        for what in data.also:
+            found = {
+                column: {
+                    seed: {"test": record["others"][what]}
+                    for seed, record in records_of(folder, name, column).items()
+                    if what in record["others"]
+                }
+                for column in columns
+            }
+            if all(found.values()):
+                cells = [_cell(some, False) for some in found.values()]
+                gains = [
+                    _gain(found["elmo"], found[base], base == "glove")
+                    for base in ("glove", "token")
+                ]
+                rows.append(f"| {name}, {what} | {' | '.join([*cells, *gains])} |")
+    if not rows:
+        return []
+    head = f"| | {' | '.join(columns.values())} | gain over GloVe | gain over token layer |"
+    return ["", "**Further test sets**", "", head, "|---" * 6 + "|", *rows]
 
 
 def _small_table(folder: Path, title: str, columns: dict[str, str], outdated: Columns) -> list[str]:
@@ -95,13 +120,13 @@ def _small_table(folder: Path, title: str, columns: dict[str, str], outdated: Co
     rows = []
     for name in DATA:
         found = [records_of(folder, name, column) for column in columns]
-        if all(found):
-            seeds = min(map(len, found))
+        if seeds := sorted(set.intersection(*map(set, found))):
             cells = [
-                _cell(dict(islice(some.items(), seeds)), (name, column) in outdated)
+                _cell({seed: some[seed] for seed in seeds}, (name, column) in outdated)
                 for column, some in zip(columns, found, strict=True)
             ]
-            rows.append(f"| {name} | {found[0][0]['measure']} | {seeds} | {' | '.join(cells)} |")
+            measure = found[0][seeds[0]]["measure"]
+            rows.append(f"| {name} | {measure} | {len(seeds)} | {' | '.join(cells)} |")
     if not rows:
         return []
     head = f"| | measure | seeds | {' | '.join(columns.values())} |"
@@ -183,7 +208,7 @@ def draw_shares(folder: Path, path: Path) -> None:
         ticks = sorted({share for points in curves[name].values() for share, *_ in points})
         axes.set_xticks(ticks, [f"{share}%" for share in ticks], minor=False)
         axes.minorticks_off()
-        measure = records_of(folder, name, "elmo")[0]["measure"]
+        measure = next(iter(records_of(folder, name, "elmo").values()))["measure"]
         axes.set(xlabel="share of the training examples", ylabel=measure, title=name)
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)

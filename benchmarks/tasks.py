@@ -44,7 +44,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,6 +67,8 @@ MOST_BYTES = 16 << 30
 FEW: dict[str, Any] = {"training": {"batch_size": 8, "patience": 15}}
 """For 5% of the examples or fewer: otherwise training would end after a few dozen steps."""
 PICTURES = HERE.parent / "docs" / "pictures"
+_KEPT: dict[tuple[str, tuple[int, ...]], FrozenLayers] = {}
+"""ELMo's layers of one set; with the next set they go, as they are large."""
 
 
 class Cell(NamedTuple):
@@ -203,10 +205,14 @@ def measure(cell: Cell, places: Places) -> dict[str, Any]:
     )
     seconds = time.monotonic() - started
     scores = task.evaluate(test, layers=layers, progress=False)
+    also = {
+        what: task.evaluate(places.data / file, data.columns, progress=False).value
+        for what, file in data.also.items()
+    }
     return {
         "measure": scores.name,
         "test": scores.value,
-        "others": dict(scores.others),
+        "others": {**scores.others, **also},
         "dev": task.about["dev"]["value"],
         "epoch": task.about["epoch"],
         "mixes": task.about["mixes"],
@@ -258,7 +264,8 @@ def _outdated(folder: Path, places: Places) -> set[tuple[str, str]]:
     found = set()
     for name, data in DATA.items():
         seeds = {column: records_of(folder, name, column) for column in (*COLUMNS, TF_IDF)}
-        files = [places.data / file for file in (data.train, data.dev, data.test) if file]
+        used = (data.train, data.dev, data.test, *data.also.values())
+        files = [places.data / file for file in used if file]
         missing = [file for file in files if not file.exists()]
         if missing and any(seeds.values()):
             sys.exit(
@@ -286,7 +293,7 @@ def _made_of(cell: Cell, places: Places) -> str:
         digest.update(json.dumps(own, sort_keys=True).encode())
         digest.update(_file_sha256(places.glove) if _with_glove(cell) else b"")
     digest.update(repr((data.most, sorted(data.columns.items()))).encode())
-    for file in (data.train, data.dev, data.test):
+    for file in (data.train, data.dev, data.test, *data.also.values()):
         digest.update(_file_sha256(places.data / file) if file else b"")
     return digest.hexdigest()[:16]
 
@@ -304,10 +311,13 @@ def _changes(cell: Cell) -> dict[str, Any]:
     return merge(own, {"training": {"seed": cell.seed}})
 
 
-@lru_cache(3)  # token layer, last layer and all layers of one set; their files go with them
 def _layers(name: str, numbers: tuple[int, ...], elmo: Elmo) -> FrozenLayers:
     """What the trainings on the same layers have in common: those of all their sentences."""
-    return FrozenLayers(elmo, numbers, MOST_BYTES)
+    if any(before != name for before, _ in _KEPT):
+        for layers in _KEPT.values():
+            layers.close()
+        _KEPT.clear()
+    return _KEPT.setdefault((name, numbers), FrozenLayers(elmo, numbers, MOST_BYTES))
 
 
 @cache
