@@ -69,6 +69,12 @@ def test_everything_else_stays(message):
             "--fine-tune needs ELMo; choose --layers other than none",
         ),
         (
+            "train ner --elmo-at output",
+            "input.vectors must be token or a file if input.at=output: the encoder needs input",
+            "--vectors must be token or a file if --elmo-at output: the encoder needs input",
+        ),
+        ("train ner --seed 1", "input.at must be input", "input.at must be input"),
+        (
             "evaluate a b",
             'pass columns={"text": "1", "label": "2"}, or other columns=',
             "pass --column text=1 --column label=2, or other --column",

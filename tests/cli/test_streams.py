@@ -90,7 +90,10 @@ def test_ctrl_c(lm_folder, tmp_path):
     assert (out, err) == (b"", b"elmokit: stopped\n")
 
 
-@pytest.mark.parametrize("raised", [KeyboardInterrupt(), MemoryError("much")])
+OUT_OF_MEMORY = [MemoryError("much"), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt(), *OUT_OF_MEMORY])
 def test_what_ends_a_command(monkeypatch, capsys, raised):
     def stop(*_, **__):
         raise raised

@@ -112,6 +112,7 @@ def test_a_pipe(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
+        ("a.txt", "fine\n".encode("utf-16"), r"a\.txt is text in UTF-16; .* iconv -f utf-16 -t"),
         ("a.txt", b"fine\nab\xff\xfe", r"line 2 of .*a\.txt is not UTF-8 text \(byte 0xff at pos"),
         (
             "a.gz",

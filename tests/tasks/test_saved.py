@@ -97,7 +97,12 @@ def test_what_is_not_a_task_model(saved, tmp_path):
         ({"format_version": 99}, "update ElmoKit"),
         ({"task": "cooking"}, "unknown task 'cooking'"),
         ({"labels": ["O"]}, "does not fit its task.json"),
-        ({"settings": 5}, "must be|not a complete"),
+        ({"settings": 5}, r"task\.json is damaged: settings must be .*; copy it again"),
+        ({"settings": {"model": {"hidden_dim": "x"}}}, r"task\.json is damaged: model\.hidden_dim"),
+        ({"labels": ["O", "X-Y"]}, r"task\.json is damaged: the label 'X-Y'"),
+        ({"bilm": values["bilm"] | {"tokenizer": "x"}}, r"task\.json is damaged: there is no tok"),
+        ({"bilm": {"name": "xx", "sha256": ""}}, "trained with the biLM 'xx', which ElmoKit"),
+        ({"bilm": values["bilm"] | {"sha256": "0"}}, "best/bilm is damaged, or another one"),
     ):
         (folder / "task.json").write_text(json.dumps(values | change))
         with pytest.raises((FormatError, ValueError), match=message):

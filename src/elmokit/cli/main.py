@@ -106,6 +106,15 @@ def options(
     _set_threads(threads)
 
 
+def _report_memory(error: MemoryError | RuntimeError) -> None:
+    """Say that memory ran out; raise any other error again."""
+    from elmokit.devices import is_out_of_memory
+
+    if not is_out_of_memory(error):
+        raise error
+    fail("out of memory; give less text at once, or choose a smaller model or smaller batches")
+
+
 def main() -> None:
     """Run the command line. A user's mistake prints one sentence and exits with 2."""
     open_streams()
@@ -119,8 +128,8 @@ def main() -> None:
         sys.stdout.flush()  # a full disk is noticed here, and not after the end
     except ElmoKitError as error:
         fail(in_flags(str(error), sys.argv[1:]))
-    except MemoryError:
-        fail("out of memory; give less text at once, or choose a smaller model")
+    except (MemoryError, RuntimeError) as error:
+        _report_memory(error)
     except (StoppedError, KeyboardInterrupt, typer.Abort) as stop:
         code = STOPPED
         fail(str(stop) or "stopped")

@@ -76,6 +76,7 @@ def read_conll_file(
     column: str | ColumnChoice,
     word_column: int | None = None,
     complete: bool = False,
+    pattern: re.Pattern[str] | None = None,
 ) -> Iterator[TaggedWords]:
     """Yield the sentences of a file; see :func:`read_conll`.
 
@@ -84,6 +85,7 @@ def read_conll_file(
         column: Column with the tags, or a function that chooses it.
         word_column: Column with the words.
         complete: Whether a word without a tag is an error.
+        pattern: What each tag has to match; None for any.
     """
     blocks, name = numbered_blocks(path), shown_path(path)
     beginning = list(islice(blocks, _BEGINNING))
@@ -113,6 +115,12 @@ def read_conll_file(
                 raise InputError(
                     f"line {number} of {name} has no tag for {shown(word)}; write one in column "
                     f"{(layout.tag or 0) + 1}, or choose another column"
+                )
+            if pattern is not None and tag != NO_TAG and not pattern.fullmatch(tag):
+                raise InputError(
+                    f"line {number} of {name} has the tag {shown(tag)} in column "
+                    f"{(layout.tag or 0) + 1}; expected O, or B-, I- and the like followed by a "
+                    "type; fix the line, or choose another column"
                 )
             words.append(word)
             tags.append(None if tag == NO_TAG else tag)

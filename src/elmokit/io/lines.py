@@ -7,6 +7,7 @@ without a word.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import io
@@ -194,6 +195,11 @@ def decode_line(line: bytes, number: int, name: str) -> str:
     try:
         return line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
+        if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise InputError(
+                f"{name} is text in UTF-16; expected UTF-8; convert it with: "
+                "iconv -f utf-16 -t utf-8"
+            ) from error
         raise InputError(
             f"line {number} of {name} is not UTF-8 text (byte 0x{line[error.start]:02x} at "
             f"position {error.start + 1}); convert it, for instance with: iconv -f latin1 -t utf-8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 
@@ -33,7 +34,7 @@ def card(values: dict[str, Any], name: str) -> str:
         rows[f"layer weights at {place}"] = f"{shown}; γ = {gamma:.3f}"
     if not values["labels"]:
         del rows["labels"]
-    table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
+    table = "\n".join(f"| {key} | {_cell(value)} |" for key, value in rows.items())
     notes = "Describe here the data the model was trained on, its licence, and its limits."
     return f"""# {name}
 
@@ -50,6 +51,11 @@ elmokit evaluate {name} test-file
 
 {about.get("notes", notes)}
 """
+
+
+def _cell(value: object) -> str:
+    """A value in a table of Markdown: no column ends in it, and nothing is read as HTML."""
+    return html.escape(str(value), quote=False).replace("|", "\\|")
 
 
 def shown_score(score: dict[str, Any], epoch: int | None = None) -> str:

@@ -55,6 +55,10 @@ class LabelTask(Task[Example, Label]):
             )
         return labels
 
+    @classmethod
+    def _labels_in(cls, examples: Sequence[Example]) -> set[str]:
+        return {example.label for example in examples if example.label is not None}
+
     def loss(self, output: Tensor, examples: Sequence[Example]) -> Tensor:
         """Cross entropy of scores (B, labels)."""
         number = {label: i for i, label in enumerate(self.labels)}

@@ -41,7 +41,7 @@ class NerTagger(Tagger):
         cls, path: Path, columns: dict[str, str] | None = None, labelled: bool = True
     ) -> list[TaggedExample]:
         """Read sentences and tags in any common scheme, as IOB2; see docs/task-data.md."""
-        examples = read_tagged_examples(path, columns, labelled=labelled)
+        examples = read_tagged_examples(path, columns, labelled=labelled, entities=labelled)
         return _in_iob2(examples, shown_path(path)) if labelled else examples
 
     @classmethod

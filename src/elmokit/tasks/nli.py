@@ -68,7 +68,7 @@ class EntailmentClassifier(LabelTask[EntailmentExample]):
     example = EntailmentExample
     defaults = TaskSettings(
         EntailmentSettings(),
-        InputSettings(dropout=0.0, static_dropout=0.0),
+        InputSettings(at="both", dropout=0.0, static_dropout=0.0),
         training=TaskTraining(epochs=20),
     )
 

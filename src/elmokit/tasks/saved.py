@@ -11,6 +11,8 @@ README.md      the card
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,12 +28,13 @@ from torch import Tensor, nn
 from elmokit._version import __version__
 from elmokit.arguments import one_of
 from elmokit.elmo import Elmo
-from elmokit.errors import FormatError, ModelNotFoundError, shown
-from elmokit.formats import bundled_name, bundled_path, native, read_model
+from elmokit.errors import ConfigError, FormatError, InputError, ModelNotFoundError, shown
+from elmokit.formats import bundled_models, bundled_name, bundled_path, native, read_model
 from elmokit.formats.rounding import restored, rounded
 from elmokit.io.atomic import new_folder
 from elmokit.tasks.card import card
 from elmokit.tasks.names import BUNDLED, bundled_tasks
+from elmokit.text.tokenizers import get_tokenizer
 
 if TYPE_CHECKING:
     from elmokit.tasks.task import Task
@@ -138,16 +141,52 @@ def load_bilm(saved: SavedTask, device: torch.device, tokenizer: str | None = No
             f"{saved.folder} was trained with the tokenizer function {saved.bilm['function']}; "
             "pass elmo= loaded with it"
         )
-    named = "name" in saved.bilm
-    model = bundled_path(saved.bilm["name"]) if named else saved.folder / "bilm"
-    elmo = Elmo.load(model, tokenizer=tokenizer or saved.bilm.get("tokenizer"), device=device)
+    if "name" not in saved.bilm:
+        return _own_bilm(saved, device, tokenizer)
+    name = saved.bilm["name"]
+    if name not in bundled_models():
+        raise FormatError(
+            f"{saved.folder} was trained with the biLM {shown(name)}, which ElmoKit {__version__} "
+            "does not have; copy it again, or install the version of ElmoKit it was made with"
+            f" ({saved.about.get('elmokit', 'unknown')})"
+        )
+    elmo = _loaded(saved, bundled_path(name), device, tokenizer)
     if not is_its_bilm(saved, elmo):
         raise FormatError(
-            f"{saved.folder} was trained with another version of the biLM {model.name}; train it "
+            f"{saved.folder} was trained with another version of the biLM {name}; train it "
             "again, or install the version of ElmoKit it was made with"
             f" ({saved.about.get('elmokit', 'unknown')})"
         )
     return elmo
+
+
+def _own_bilm(saved: SavedTask, device: torch.device, tokenizer: str | None) -> Elmo:
+    elmo = _loaded(saved, saved.folder / "bilm", device, tokenizer)
+    if not is_its_bilm(saved, elmo):
+        raise FormatError(
+            f"the biLM in {saved.folder}/bilm is damaged, or another one than this model was "
+            f"trained with; copy {saved.folder} again"
+        )
+    return elmo
+
+
+def _loaded(saved: SavedTask, model: Path, device: torch.device, tokenizer: str | None) -> Elmo:
+    if tokenizer is not None:
+        return Elmo.load(model, tokenizer=tokenizer, device=device)
+    own = saved.bilm.get("tokenizer")
+    if own is not None:
+        with damage_named(saved.folder):
+            get_tokenizer(own)
+    return Elmo.load(model, tokenizer=own, device=device)
+
+
+@contextmanager
+def damage_named(folder: Path) -> Iterator[None]:
+    """Errors of settings, labels and names within name the file that they come from."""
+    try:
+        yield
+    except (ConfigError, InputError) as error:
+        raise FormatError(f"{folder}/task.json is damaged: {error}; copy it again") from error
 
 
 def is_its_bilm(saved: SavedTask, elmo: Elmo) -> bool:

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from elmokit.devices import to_device
 from elmokit.errors import InputError
+from elmokit.io.lines import shown_path
 from elmokit.tasks.heads.alternating import AlternatingLSTM
 from elmokit.tasks.heads.bio_viterbi import FORBIDDEN, best_bio
 from elmokit.tasks.heads.encoders import LockedDropout
@@ -268,7 +269,8 @@ class RoleLabeller(SentenceTask[RoleExample, Roles]):
     def _examples(cls, given: Any, name: str, columns: dict[str, str] | None) -> list[RoleExample]:
         examples = super()._examples(given, name, columns)
         if not any(example.frames for example in examples):
-            raise InputError(f"{name} has no predicates; expected at least one")
+            where = shown_path(Path(given)) if isinstance(given, str | Path) else name
+            raise InputError(f"{where} has no predicates; expected at least one")
         return examples
 
     @property

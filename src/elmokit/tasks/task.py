@@ -216,6 +216,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         known = cls._examples(train, "train", columns)
         held_out = cls._examples(dev, "dev", columns)
         labels = cls.labels_of(known)
+        cls._check_labels(labels, held_out, str(dev) if isinstance(dev, str | Path) else "dev")
         if settings.tuning.enabled:  # the caller's model stays as it is
             elmo = copy.deepcopy(elmo)
         torch.manual_seed(settings.training.seed)
@@ -251,9 +252,10 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
             elmo = saved.load_bilm(found, choose_device(device), tokenizer)
         elif not saved.is_its_bilm(found, instance(elmo, "elmo", Elmo, "a model from Elmo.load()")):
             raise InputError(f"{folder} was trained with another biLM; leave out elmo=")
-        settings = cls.defaults.changed(found.settings)
         static = None if found.static is None else StaticTable(*found.static)
-        task = cls(settings, found.labels, elmo, static)
+        with saved.damage_named(found.folder):
+            settings = cls.defaults.changed(found.settings)
+            task = cls(settings, found.labels, elmo, static)
         saved.fill(task.network, found)
         task.about = found.about
         return task
@@ -312,7 +314,8 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         flag(progress, "progress")
         self._check_layers(layers)
         given = self._examples(examples, "examples", columns)
-        self._check_labels(given, str(examples) if isinstance(examples, str | Path) else "examples")
+        name = str(examples) if isinstance(examples, str | Path) else "examples"
+        self._check_labels(self.labels, given, name)
         prepared = [self.prepare(example) for example in given]
         with FrozenLayers(self.elmo, self.input.layers) as none:
             if layers is not None and self.input.layers:
@@ -328,16 +331,22 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
                 f"layers= must be FrozenLayers(elmo, {wanted}) of the same elmo for these settings"
             )
 
-    def _check_labels(self, examples: Sequence[Any], name: str) -> None:
-        """Raise if examples share no label with the model, as when another column was read."""
-        known, found = set(self.labels) - {"O"}, set()
-        with suppress(InputError):  # examples to score need not have every kind of answer
-            found = set(self.labels_of(examples)) - {"O"}
+    @classmethod
+    def _check_labels(cls, labels: Sequence[str], examples: Sequence[Any], name: str) -> None:
+        """Raise if examples share no label with a model, as when another column was read."""
+        known, found = set(labels) - {"O"}, cls._labels_in(examples) - {"O"}
         if known and found and not known & found:
             raise InputError(
                 f"no label of {name} ({_some(found)}) is one of the model's ({_some(known)}); give "
                 "examples of the same kind, or choose the columns with columns="
             )
+
+    @classmethod
+    def _labels_in(cls, examples: Sequence[Any]) -> set[str]:
+        """The labels of some examples, which may be too few to learn from."""
+        with suppress(InputError):
+            return set(cls.labels_of(examples))
+        return set()
 
     def __repr__(self) -> str:
         own = "" if not self.labels else f", {len(self.labels)} labels"

@@ -76,12 +76,12 @@ class InputSettings:
                 (
                     self.layers != "none" or self.vectors != "none",
                     "vectors",
-                    "token or a file if layers=none: a model needs some vectors",
+                    "token or a file if input.layers=none: a model needs some vectors",
                 ),
                 (
                     self.at != "output" or self.vectors != "none",
                     "vectors",
-                    "token or a file if at=output: the encoder needs some input",
+                    "token or a file if input.at=output: the encoder needs some input",
                 ),
                 (0 <= self.mix_l2 <= _MOST, "mix_l2", "0 or more"),
                 (0 <= self.dropout < 1, "dropout", "from 0 to below 1"),

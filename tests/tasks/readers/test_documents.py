@@ -86,7 +86,8 @@ WRONG = [
     ("a.jsonl", '{"sentences": "a b", "clusters": []}\n', "expected lists of words"),
     ("a.jsonl", '{"sentences": [["a", 5]], "clusters": []}\n', "has 5 as a word; expected a strin"),
     ("a.jsonl", '{"sentences": [[]], "clusters": []}\n', "line 1 of .* has no words"),
-    ("a.jsonl", '{"sentences": [["a"]], "clusters": [[[0, 1]]]}\n', "line 1 of .*words 0 to 2; ex"),
+    ("a.jsonl", '{"sentences": [["a"]], "clusters": [[[0, 1]]]}\n', r"has \[0, 1\] .*from 0 to 0"),
+    ("a.jsonl", '{"sentences": [["a", "b"]], "clusters": [[[1, 0]]]}\n', r"line 1 .* has \[1, 0\]"),
     ("a.jsonl", '{"sentences": [["a"]], "clusters": [[[0]]]}\n', r"has \[0\] .* as a mention; ex"),
     ("a.jsonl", '{"sentences": [["a"]], "clusters": 5}\n', "has 5 as a mention; expected clusters"),
 ]  # fmt: skip

@@ -86,6 +86,10 @@ def test_without_roles(file):
     assert [e.frames for e in found] == [[Frame(2), Frame(4)], []]
     (found,) = read_role_examples(file("b.conll", "I\nslept\n"), labelled=False)
     assert found == RoleExample(["I", "slept"], None)
+    path = file("c.conll", "I\t-\nrun\trun\nand\t-\nran\t-\n\nNo\t-\n")
+    assert [e.frames for e in read_role_examples(path, labelled=False)] == [[Frame(1)], []]
+    path = file("d.conll", "I\tPRP\nslept\tVBD\n")  # no marks
+    assert read_role_examples(path, labelled=False) == [RoleExample(["I", "slept"], None)]
 
 
 def test_jsonl(file):
@@ -123,6 +127,8 @@ BAD = {
         ('{"words": ["a"], "frames": [{"predicate": 0}]}', "has None as its tags"),
         ('{"words": ["a"], "frames": [{"predicate": 0, "tags": ["x"]}]}', "unknown tag 'x'"),
         ('{"words": ["a"], "frames": [{"predicate": 0, "tags": ["B"]}]}', "a tag without a role"),
+        ('{"words": ["a"], "frames": [{"predicate": 0, "tags": ["B-V"]}, {"predicate": 0, "tags": '
+         '["B-V"]}]}', "line 1 of .*: frames 1 and 2 have the same predicate, word 0"),
     ],
 }  # fmt: skip
 

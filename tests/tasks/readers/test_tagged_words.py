@@ -70,7 +70,7 @@ def test_words_without_tags(file):
         path = file("a.txt", text)
         found = read_tagged_examples(path, labelled=False)
         assert found == [TaggedExample(["It", "works"], None)]
-        with pytest.raises(InputError, match="words only; choose a column|line 1 of .* has no tag"):
+        with pytest.raises(InputError, match="words only; add a column|line 1 of .* has no tag"):
             read_tagged_examples(path)
     assert read_tagged_examples(file("a.txt", BMES), labelled=False)[1].tags == ["O"]
 

@@ -193,7 +193,8 @@ def _from_json(source: Source, labelled: bool) -> Iterator[DocumentExample]:
                     f"has no {shown(key)}; its keys are {shortened(', '.join(values))}; add it",
                 )
         sentences = _sentences(source, line, values["sentences"])
-        clusters = _clusters(source, line, values["clusters"]) if labelled else None
+        n_words = sum(map(len, sentences))
+        clusters = _clusters(source, line, values["clusters"], n_words) if labelled else None
         name = values.get("doc_key", values.get("name", ""))
         try:
             yield DocumentExample(sentences, str(name), clusters)
@@ -215,8 +216,8 @@ def _sentences(source: Source, line: int, value: Any) -> list[list[str]]:
     return sentences
 
 
-def _clusters(source: Source, line: int, value: Any) -> list[list[Span]]:
-    """Clusters whose ends are the words after the last ones."""
+def _clusters(source: Source, line: int, value: Any, n_words: int) -> list[list[Span]]:
+    """Clusters whose ends are the words after the last ones, in a document of N words."""
     found: list[list[Span]] = []
     for cluster in value if isinstance(value, list) else [value]:
         spans = cluster if isinstance(cluster, list) else [cluster]
@@ -226,6 +227,12 @@ def _clusters(source: Source, line: int, value: Any) -> list[list[Span]]:
                     line,
                     f"has {described(span)} as a mention; expected clusters of mentions, each "
                     "[first word, last word]",
+                )
+            if not 0 <= span[0] <= span[1] < n_words:
+                raise source.error(
+                    line,
+                    f"has {list(span)} as a mention; expected [first word, last word], from 0 to "
+                    f"{n_words - 1}",
                 )
         found.append([(start, end + 1) for start, end in spans])
     return merged(found)

@@ -154,6 +154,10 @@ def _find(
                 f"the sentence at line {wrong_one.lines[0]} of {name} has {n} predicates in "
                 f"column {place + 1}, and {_columns(roles)} after it; expected as many of both"
             )
+    if not labelled and all(_marks_alone(s, word + 1) for s in sentences):
+        marks = [cell in _NONE for s in sentences for cell in s.column(word + 1)]
+        if any(marks) and not all(marks):
+            return _Places(word, word + 1, word + 2, 0)
     if labelled:
         raise InputError(
             f"{name} has no column of predicates, which is - for all other words, followed by one "
@@ -167,6 +171,11 @@ def _fits(sentence: _Sentence, places: _Places) -> bool:
     assert places.predicate is not None
     n = sentence.width - places.first - places.after
     return n == len(sentence.marked(places.predicate))
+
+
+def _marks_alone(sentence: _Sentence, place: int) -> bool:
+    """Whether a column is the only one after the words."""
+    return sentence.width == place + 1
 
 
 def _counts_from(sentence: _Sentence, place: int, first: int) -> bool:
@@ -251,9 +260,22 @@ def _from_json(source: Source, labelled: bool) -> Iterator[RoleExample]:
         if not isinstance(frames, list):
             raise source.error(line, f"has {described(frames)} as its frames; expected a list")
         try:
-            yield RoleExample(words, [_frame(i, f, labelled) for i, f in enumerate(frames, 1)])
+            found = [_frame(i, f, labelled) for i, f in enumerate(frames, 1)]
+            _check_distinct(found)
+            yield RoleExample(words, found)
         except InputError as error:
             raise InputError(f"line {line} of {source.name}: {error}") from None
+
+
+def _check_distinct(frames: Sequence[Frame]) -> None:
+    """Raise if a word is the predicate of two frames."""
+    first: dict[int, int] = {}
+    for number, frame in enumerate(frames, 1):
+        if (other := first.setdefault(frame.predicate, number)) != number:
+            raise InputError(
+                f"frames {other} and {number} have the same predicate, word {frame.predicate}; "
+                "expected one frame for each predicate"
+            )
 
 
 def _is_word(word: Any) -> bool:

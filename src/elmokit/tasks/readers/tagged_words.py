@@ -15,6 +15,7 @@ from elmokit.tasks.readers.chosen_columns import checked_columns
 from elmokit.tasks.readers.examples import TaggedExample
 
 _ENTITY_TAG = re.compile(r"(?:O|[BIMELSU]-.+)$")  # IOB, BIOES, BILOU and BMES
+_ANY_ENTITY_TAG = re.compile(r"O|[BIMELSU](-.+)?")  # with one type, it may be left out
 _MOST = 0.9  # of a column; the others are mistakes, which deserve an error of their own
 
 
@@ -24,6 +25,7 @@ def read_tagged_examples(
     *,
     labelled: bool = True,
     upos: bool = False,
+    entities: bool = False,
 ) -> list[TaggedExample]:
     """Read the sentences of a CoNLL file, or of all files in a folder.
 
@@ -36,15 +38,17 @@ def read_tagged_examples(
             or else in the last column.
         labelled: Whether each word needs a tag.
         upos: Whether the tags of CoNLL-U are those of its column upos.
+        entities: Whether each tag must be one of entities, such as B-PER or O.
     """
     path = file_path(path, "path")
     chosen = checked_columns(columns, ("word", "tag"), {"word": "1", "tag": "4"})
     places = {name: column_number(place) for name, place in chosen.items()}  # checks both
     word, tag = places.get("word"), chosen.get("tag")
     column = partial(_choose, shown_path(path), labelled, upos) if tag is None else tag
+    pattern = _ANY_ENTITY_TAG if entities else None
     examples = []
     for file in find_files([path]):
-        for sentence in read_conll_file(file, column, word, complete=labelled):
+        for sentence in read_conll_file(file, column, word, labelled, pattern):
             tags = [tag for tag in sentence.tags if tag]
             complete = len(tags) == len(sentence.words)
             examples.append(TaggedExample(sentence.words, tags if complete else None))
@@ -71,5 +75,9 @@ def _choose(name: str, labelled: bool, upos: bool, columns: Columns) -> int | No
         return len(first)
     if not labelled:
         return None
-    what = "is CoNLL-U, and no column has tags such as B-PER" if is_conllu else "has words only"
-    raise InputError(f'{name} {what}; choose a column of tags with columns={{"tag": "3"}}')
+    if not is_conllu:
+        raise InputError(f"{name} has words only; add a column with the tag of each word")
+    raise InputError(
+        f"{name} is CoNLL-U, and no column has tags such as B-PER; choose a column of tags with "
+        'columns={"tag": "3"}'
+    )
