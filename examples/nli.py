@@ -18,7 +18,7 @@ nli = EntailmentClassifier.train(
     DATA / "entailment.train.tsv",
     DATA / "entailment.dev.tsv",
     elmo=Elmo.load(*sys.argv[1:2]),
-    settings={"training": {"epochs": 8, "batch_size": 4, "learning_rate": 0.002}},
+    settings={"training": {"epochs": 8, "batch_size": 4}},
     say=print,
 )
 pairs = [

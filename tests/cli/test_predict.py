@@ -227,6 +227,7 @@ USING = [
      "--format html is for marked text, which classify does not have"),
     ("predict classify --text a --format xml",
      "--format must be text, jsonl, conll or html, not 'xml'"),
+    ("predict classify dev.tsv --out ./dev.tsv", "dev.tsv is the input, which would be lost"),
     ("predict classify --text a --out no/x", "cannot write no/x: the folder no does not exist"),
     ("predict classify --text a --device x", "cannot use the device 'x'"),
     ("predict no-model --text a", "no-model is not a task model: it has no task.json"),
