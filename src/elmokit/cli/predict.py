@@ -63,9 +63,9 @@ def predict(
     one_of(format, "format", FORMATS)
     if (file is None) == (text is None):
         raise InputError("give either a file or --text")
-    if out is not None and file is not None and out.exists() and file.exists():
-        if out.samefile(file):
-            raise InputError(f"--out {out} is the input, which would be lost; choose another file")
+    given = [path for path in (file, out) if path is not None and path.exists()]
+    if len(given) == 2 and given[0].samefile(given[1]):
+        raise InputError(f"--out {out} is the input, which would be lost; choose another file")
     columns = parse_columns(column)
     if columns and file is None:
         raise InputError("--column is for a file; leave it out with --text")
