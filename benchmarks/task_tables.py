@@ -82,13 +82,13 @@ def report(folder: Path, glove: str, outdated: Columns = frozenset()) -> list[st
             seconds,
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += _further_tests(folder)
+    lines += _further_tests(folder, outdated)
     for title, columns in TABLES.items():
         lines += _small_table(folder, title, columns, outdated)
     return lines
 
 
-def _further_tests(folder: Path) -> list[str]:
+def _further_tests(folder: Path, outdated: Columns) -> list[str]:
     """Return a table of the sets that are tested on several files."""
     columns = {column: NAMES[column] for column in ("glove", "token", "elmo")}
     rows = []
@@ -103,7 +103,7 @@ def _further_tests(folder: Path) -> list[str]:
                 for column in columns
             }
             if all(found.values()):
-                cells = [_cell(some, False) for some in found.values()]
+                cells = [_cell(some, (name, column) in outdated) for column, some in found.items()]
                 gains = [
                     _gain(found["elmo"], found[base], base == "glove")
                     for base in ("glove", "token")

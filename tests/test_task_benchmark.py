@@ -32,6 +32,7 @@ def records(tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             mixes = {"input": [0.2, 0.3, 0.5, 1.1]} if column == "elmo" else {}
             record = {"measure": "accuracy", "test": value, "seconds": 10, "mixes": mixes}
+            record["others"] = {}
             path.write_text(json.dumps(record | {"machine": "any", "bilm": "none"}))
     return tmp_path / "records"
 
@@ -49,6 +50,33 @@ def test_means_gains_and_weights(benchmark, records):
         "trec", "accuracy", "3", "", "82.0 ± 2.0", "86.0 ± 2.6", "90.0 ± 2.0", "",
         "+8.0 ± 1.2 (44%)", "+4.0 ± 0.6", "", "0.20 / 0.30 / 0.50 / 1.10", "10",
     ]  # fmt: skip
+
+
+def test_seeds_may_be_missing(benchmark, records):
+    """Gains are over the seeds that both columns have."""
+    _, tables = benchmark
+    (records / "trec" / "elmo-1.json").unlink()
+    (records / "trec" / "elmo-1-5.json").write_text("another share")
+    (row,) = rows(tables.report(records, "glove.txt"))
+    assert "| 2–3 |" in row
+    assert "| 91.0 ± 1.4 |" in row
+    assert "| +9.0 ± 1.0 (50%) | +4.0 ± 1.0 |" in row
+
+
+def test_further_test_sets(benchmark, records):
+    _, tables = benchmark
+    lingnli = records / "lingnli"
+    (records / "trec").rename(lingnli)
+    assert not any("Further" in line for line in tables.report(records, "glove.txt"))
+    for path in lingnli.iterdir():
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps(record | {"others": {"SNLI dev": record["test"] - 10}}))
+    found = tables.report(records, "glove.txt", {("lingnli", "elmo")})
+    (row,) = (line for line in found if "SNLI dev" in line)
+    assert row == (
+        "| lingnli, SNLI dev | 72.0 ± 2.0 | 76.0 ± 2.6 | 80.0 ± 2.0† | +8.0 ± 1.2 (29%) | "
+        "+4.0 ± 0.6 |"
+    )
 
 
 def test_outdated_scores_are_marked(benchmark, records):

@@ -74,6 +74,7 @@ def test_everything_else_stays(message):
             "--vectors must be token or a file if --elmo-at output: the encoder needs input",
         ),
         ("train ner --seed 1", "input.at must be input", "input.at must be input"),
+        ("train ner --seed 1", "training.epochs must be 1", "training.epochs must be 1"),
         (
             "evaluate a b",
             'pass columns={"text": "1", "label": "2"}, or other columns=',

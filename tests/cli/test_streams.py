@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 
 from elmokit.cli.main import main
 from elmokit.cli.streams import fail, unforeseen
@@ -93,7 +94,7 @@ def test_ctrl_c(lm_folder, tmp_path):
 OUT_OF_MEMORY = [MemoryError("much"), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 
 
-@pytest.mark.parametrize("raised", [KeyboardInterrupt(), *OUT_OF_MEMORY])
+@pytest.mark.parametrize("raised", [KeyboardInterrupt(), typer.Abort(), *OUT_OF_MEMORY])
 def test_what_ends_a_command(monkeypatch, capsys, raised):
     def stop(*_, **__):
         raise raised
@@ -102,7 +103,7 @@ def test_what_ends_a_command(monkeypatch, capsys, raised):
     monkeypatch.setattr("elmokit.cli.options.ModelOptions.load", stop)
     with pytest.raises(SystemExit) as caught:
         main()
-    interrupted = isinstance(raised, KeyboardInterrupt)
+    interrupted = isinstance(raised, KeyboardInterrupt | typer.Abort)
     assert caught.value.code == (130 if interrupted else 2)
     assert capsys.readouterr().err.startswith(
         "elmokit: stopped\n" if interrupted else "elmokit: out of memory; "

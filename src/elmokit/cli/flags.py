@@ -3,8 +3,8 @@
 ``pass resume=True to continue`` becomes ``pass --resume to continue``, ``batch_size=3`` becomes
 ``--batch-size 3``, ``columns={"tag": "3"}`` becomes ``--column tag=3``, and ``dtype must be`` at
 the start becomes ``--dtype must be``. Only parameters of the command that ran are translated.
-Settings of a recipe become flags if the user typed a flag of their section. What the user typed,
-such as a file named ``seed=3.txt``, stays as it is.
+Settings of a recipe become flags if the user typed the flag, or one that belongs to it. What the
+user typed, such as a file named ``seed=3.txt``, stays as it is.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ _SETTINGS = {
     "tuning.enabled": "--fine-tune",
 }
 """Settings of a recipe that have a flag."""
+
+_INPUT = ("input.at", "input.layers", "input.vectors")
+"""Settings that depend on each other: who typed the flag of one reads about the flags of all."""
 
 _ARGUMENT = re.compile(
     r"""
@@ -87,18 +90,14 @@ def in_flags(message: str, typed: Sequence[str]) -> str:
     if subject := _SUBJECT.match(message):
         message = flags.get(subject[1], subject[1]) + message[subject.end() :]
     named = {word.partition("=")[0] for word in typed}
-    sections = {_section(setting) for setting, flag in _SETTINGS.items() if flag in named}
+    together = any(flag in named for flag in map(_SETTINGS.get, _INPUT))
     for setting, flag in _SETTINGS.items():
-        if _section(setting) in sections and flag in flags.values():
+        if flag in named or (together and setting in _INPUT):
             message = re.sub(rf"{re.escape(setting)}=[Tt]rue\b", flag, message)
             message = message.replace(f"{setting}=", f"{flag} ").replace(setting, flag)
     for mark, text in hidden.items():
         message = message.replace(mark, text)
     return message
-
-
-def _section(setting: str) -> str:
-    return setting.partition(".")[0]
 
 
 def _hide(message: str, typed: Sequence[str]) -> tuple[dict[str, str], str]:

@@ -128,11 +128,11 @@ def main() -> None:
         sys.stdout.flush()  # a full disk is noticed here, and not after the end
     except ElmoKitError as error:
         fail(in_flags(str(error), sys.argv[1:]))
-    except (MemoryError, RuntimeError) as error:
-        _report_memory(error)
     except (StoppedError, KeyboardInterrupt, typer.Abort) as stop:
         code = STOPPED
         fail(str(stop) or "stopped")
+    except (MemoryError, RuntimeError) as error:  # after Abort, which is a RuntimeError
+        _report_memory(error)
     except (OSError, SystemExit) as error:
         code = unforeseen(error)
     sys.exit(code)

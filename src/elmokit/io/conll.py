@@ -116,11 +116,11 @@ def read_conll_file(
                     f"line {number} of {name} has no tag for {shown(word)}; write one in column "
                     f"{(layout.tag or 0) + 1}, or choose another column"
                 )
-            if pattern is not None and tag != NO_TAG and not pattern.fullmatch(tag):
+            if pattern is not None and not pattern.fullmatch(tag):
                 raise InputError(
                     f"line {number} of {name} has the tag {shown(tag)} in column "
-                    f"{(layout.tag or 0) + 1}; expected O, or B-, I- and the like followed by a "
-                    "type; fix the line, or choose another column"
+                    f"{(layout.tag or 0) + 1}; expected O, or B, I and the like, with a type as in "
+                    "B-PER; fix the line, or choose another column"
                 )
             words.append(word)
             tags.append(None if tag == NO_TAG else tag)

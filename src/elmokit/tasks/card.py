@@ -54,8 +54,8 @@ elmokit evaluate {name} test-file
 
 
 def _cell(value: object) -> str:
-    """A value in a table of Markdown: no column ends in it, and nothing is read as HTML."""
-    return html.escape(str(value), quote=False).replace("|", "\\|")
+    """A value in a table of Markdown, where | would end the cell and < begin HTML."""
+    return html.escape(" ".join(str(value).split()), quote=False).replace("|", "\\|")
 
 
 def shown_score(score: dict[str, Any], epoch: int | None = None) -> str:

@@ -175,18 +175,22 @@ def _loaded(saved: SavedTask, model: Path, device: torch.device, tokenizer: str 
         return Elmo.load(model, tokenizer=tokenizer, device=device)
     own = saved.bilm.get("tokenizer")
     if own is not None:
-        with damage_named(saved.folder):
+        with damage_named(saved):
             get_tokenizer(own)
     return Elmo.load(model, tokenizer=own, device=device)
 
 
 @contextmanager
-def damage_named(folder: Path) -> Iterator[None]:
-    """Errors of settings, labels and names within name the file that they come from."""
+def damage_named(saved: SavedTask) -> Iterator[None]:
+    """Turn errors about settings, labels or names into one that names task.json."""
     try:
         yield
     except (ConfigError, InputError) as error:
-        raise FormatError(f"{folder}/task.json is damaged: {error}; copy it again") from error
+        made = saved.about.get("elmokit", "unknown")
+        raise FormatError(
+            f"{saved.folder}/task.json is damaged, or of another version of ElmoKit ({made}; this "
+            f"is {__version__}): {error}; copy it again"
+        ) from error
 
 
 def is_its_bilm(saved: SavedTask, elmo: Elmo) -> bool:

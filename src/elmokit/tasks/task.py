@@ -22,6 +22,7 @@ from elmokit.elmo import Elmo
 from elmokit.errors import InputError, shortened
 from elmokit.formats import model_name
 from elmokit.io.html_table import facts, html_table
+from elmokit.io.lines import shown_path
 from elmokit.io.notebook import Displayed, Shown
 from elmokit.io.progress import DelayedProgress
 from elmokit.nn.embedding import ElmoEmbedding
@@ -216,7 +217,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         known = cls._examples(train, "train", columns)
         held_out = cls._examples(dev, "dev", columns)
         labels = cls.labels_of(known)
-        cls._check_labels(labels, held_out, str(dev) if isinstance(dev, str | Path) else "dev")
+        cls._check_labels(labels, "the training examples'", held_out, dev, "dev")
         if settings.tuning.enabled:  # the caller's model stays as it is
             elmo = copy.deepcopy(elmo)
         torch.manual_seed(settings.training.seed)
@@ -253,7 +254,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         elif not saved.is_its_bilm(found, instance(elmo, "elmo", Elmo, "a model from Elmo.load()")):
             raise InputError(f"{folder} was trained with another biLM; leave out elmo=")
         static = None if found.static is None else StaticTable(*found.static)
-        with saved.damage_named(found.folder):
+        with saved.damage_named(found):
             settings = cls.defaults.changed(found.settings)
             task = cls(settings, found.labels, elmo, static)
         saved.fill(task.network, found)
@@ -314,8 +315,7 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         flag(progress, "progress")
         self._check_layers(layers)
         given = self._examples(examples, "examples", columns)
-        name = str(examples) if isinstance(examples, str | Path) else "examples"
-        self._check_labels(self.labels, given, name)
+        self._check_labels(self.labels, "the model's", given, examples, "examples")
         prepared = [self.prepare(example) for example in given]
         with FrozenLayers(self.elmo, self.input.layers) as none:
             if layers is not None and self.input.layers:
@@ -332,13 +332,26 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
             )
 
     @classmethod
-    def _check_labels(cls, labels: Sequence[str], examples: Sequence[Any], name: str) -> None:
-        """Raise if examples share no label with a model, as when another column was read."""
+    def _check_labels(
+        cls, labels: Sequence[str], whose: str, examples: Sequence[Any], given: Any, name: str
+    ) -> None:
+        """Raise if examples share no label with others, as when another column was read.
+
+        Args:
+            labels: The labels of the others.
+            whose: What to call these.
+            examples: The examples to check.
+            given: The file they come from, or something else.
+            name: What to call them if they do not come from a file.
+        """
         known, found = set(labels) - {"O"}, cls._labels_in(examples) - {"O"}
         if known and found and not known & found:
+            is_file = isinstance(given, str | Path)
+            where = shown_path(Path(given)) if is_file else name
+            advice = ", or choose the columns with columns=" if is_file else ""
             raise InputError(
-                f"no label of {name} ({_some(found)}) is one of the model's ({_some(known)}); give "
-                "examples of the same kind, or choose the columns with columns="
+                f"no label of {where} ({_some(found)}) is one of {whose} ({_some(known)}); give "
+                f"examples of the same kind{advice}"
             )
 
     @classmethod

@@ -88,8 +88,11 @@ def test_without_roles(file):
     assert found == RoleExample(["I", "slept"], None)
     path = file("c.conll", "I\t-\nrun\trun\nand\t-\nran\t-\n\nNo\t-\n")
     assert [e.frames for e in read_role_examples(path, labelled=False)] == [[Frame(1)], []]
-    path = file("d.conll", "I\tPRP\nslept\tVBD\n")  # no marks
-    assert read_role_examples(path, labelled=False) == [RoleExample(["I", "slept"], None)]
+    for others in (("PRP", "VBD", ":"), ("PRP", "VBD", "_"), ("i", "sleep", "-")):  # no marks
+        words = ["I", "slept", "-"]
+        rows = "".join(f"{word}\t{other}\n" for word, other in zip(words, others, strict=True))
+        found = read_role_examples(file("d.conll", rows), labelled=False)
+        assert found == [RoleExample(words, None)]
 
 
 def test_jsonl(file):

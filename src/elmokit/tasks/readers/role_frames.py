@@ -155,8 +155,9 @@ def _find(
                 f"column {place + 1}, and {_columns(roles)} after it; expected as many of both"
             )
     if not labelled and all(_marks_alone(s, word + 1) for s in sentences):
-        marks = [cell in _NONE for s in sentences for cell in s.column(word + 1)]
-        if any(marks) and not all(marks):
+        cells = (row for s in sentences for row in s.rows if row[word] not in _NONE)
+        marks = [row[word + 1] in _NONE for row in cells]
+        if len(marks) / 2 <= sum(marks) < len(marks):  # most words are no predicates
             return _Places(word, word + 1, word + 2, 0)
     if labelled:
         raise InputError(
@@ -268,7 +269,7 @@ def _from_json(source: Source, labelled: bool) -> Iterator[RoleExample]:
 
 
 def _check_distinct(frames: Sequence[Frame]) -> None:
-    """Raise if a word is the predicate of two frames."""
+    """Raise if a word is the predicate of two frames, as it is in a sentence of PropBank."""
     first: dict[int, int] = {}
     for number, frame in enumerate(frames, 1):
         if (other := first.setdefault(frame.predicate, number)) != number:

@@ -75,9 +75,8 @@ def _choose(name: str, labelled: bool, upos: bool, columns: Columns) -> int | No
         return len(first)
     if not labelled:
         return None
-    if not is_conllu:
+    if not is_conllu and columns.word == 1 + columns.numbered:
         raise InputError(f"{name} has words only; add a column with the tag of each word")
-    raise InputError(
-        f"{name} is CoNLL-U, and no column has tags such as B-PER; choose a column of tags with "
-        'columns={"tag": "3"}'
-    )
+    what = "is CoNLL-U, and no column has tags such as B-PER"
+    what = what if is_conllu else "has no column after the words"
+    raise InputError(f'{name} {what}; choose a column of tags with columns={{"tag": "3"}}')
