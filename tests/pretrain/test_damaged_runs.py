@@ -218,7 +218,7 @@ def test_damaged_text_of_a_run(damaged):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"one sentence .\n", "fewer than one batch"), (b"\xff\xfe\n", "not UTF-8"), (b"", "empty")],
+    [(b"one sentence .\n", "fewer than one batch"), (b"\xff\xfd\n", "not UTF-8"), (b"", "empty")],
 )
 def test_text_that_cannot_be_trained_on(stopped, tmp_path, content, message):
     text, _ = stopped
