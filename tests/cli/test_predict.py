@@ -248,7 +248,7 @@ USING = [
     ("evaluate classify no.tsv", "there is no file no.tsv"),
     ("evaluate classify dev.tsv --column label=5", "expected at least 5; check --column"),
     ("evaluate classify dev.tsv --column words=1", "--column contains 'words'"),
-    ("evaluate ner dev.tsv", "of dev.tsv has the tag"),
+    ("evaluate ner dev.tsv", "line 1 of dev.tsv has the tag"),
     ("evaluate coref dev.conll", "line 1 of dev.conll has 'B-PER' in the column of clusters"),
     ("evaluate relation dev.tsv", "line 2 of dev.tsv has no marks"),
 ]  # fmt: skip

@@ -91,9 +91,7 @@ def test_another_tokenizer(tiny_folder, quick, tmp_path):
 def test_dev_examples_of_another_kind(tiny, quick):
     """Also with a single label: every epoch would have the same score, 0."""
     others = [TextExample("fine", "good")]
-    with pytest.raises(
-        InputError, match=r"of dev \(good\) is one of the training examples\' \(neg"
-    ):
+    with pytest.raises(InputError, match=r"of dev \(good\) is one of the training examples' \(neg"):
         TextClassifier.train(reviews(8), others, elmo=tiny, settings=quick)
     tags = [TaggedExample(["Ann"], ["B-FOO"])]
     with pytest.raises(InputError, match=r"no label of dev \(B-FOO, I-FOO\) is one of"):

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.errors import DataWarning, InputError
-from elmokit.io.lines import shown_path
 from elmokit.tasks.frozen_layers import FrozenLayers
 from elmokit.tasks.heads.esim import ESIM, attention
 from elmokit.tasks.labelling import LabelTask
@@ -21,6 +20,7 @@ from elmokit.tasks.measures.accuracy import label_scores
 from elmokit.tasks.measures.scores import Scores
 from elmokit.tasks.readers.entailment_pairs import read_entailment_examples
 from elmokit.tasks.readers.examples import EntailmentExample, Words
+from elmokit.tasks.task import source_name
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.text_pairs import is_pair, two_texts
 from elmokit.tasks.word_attention import WordAttention
@@ -90,7 +90,7 @@ class EntailmentClassifier(LabelTask[EntailmentExample]):
         ]
         missing = _no_answers(str(example.label) for example in found)
         answered = [example for example in found if example.label not in missing]
-        where = shown_path(Path(given)) if isinstance(given, str | Path) else name
+        where = source_name(given, name)
         if not answered:
             raise InputError(f"no example of {where} has an answer; all labels are {NO_ANSWER}")
         if left_out := len(found) - len(answered):

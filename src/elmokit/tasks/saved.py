@@ -34,7 +34,7 @@ from elmokit.formats.rounding import restored, rounded
 from elmokit.io.atomic import new_folder
 from elmokit.tasks.card import card
 from elmokit.tasks.names import BUNDLED, bundled_tasks
-from elmokit.text.tokenizers import get_tokenizer
+from elmokit.text.tokenizers import Tokenizer, get_tokenizer
 
 if TYPE_CHECKING:
     from elmokit.tasks.task import Task
@@ -62,6 +62,11 @@ class SavedTask:
     static: tuple[list[str], npt.NDArray[np.floating]] | None = None
     """Words and vectors from a file of static vectors."""
     about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def made_with(self) -> str:
+        """The version of ElmoKit that wrote it."""
+        return str(self.about.get("elmokit", "unknown"))
 
 
 def task_folder(path: Path) -> Path:
@@ -141,43 +146,32 @@ def load_bilm(saved: SavedTask, device: torch.device, tokenizer: str | None = No
             f"{saved.folder} was trained with the tokenizer function {saved.bilm['function']}; "
             "pass elmo= loaded with it"
         )
-    if "name" not in saved.bilm:
-        return _own_bilm(saved, device, tokenizer)
-    name = saved.bilm["name"]
-    if name not in bundled_models():
+    name = saved.bilm.get("name")
+    other = f"install the version of ElmoKit it was made with ({saved.made_with})"
+    if name is not None and name not in bundled_models():
         raise FormatError(
             f"{saved.folder} was trained with the biLM {shown(name)}, which ElmoKit {__version__} "
-            "does not have; copy it again, or install the version of ElmoKit it was made with"
-            f" ({saved.about.get('elmokit', 'unknown')})"
+            f"does not have; copy it again, or {other}"
         )
-    elmo = _loaded(saved, bundled_path(name), device, tokenizer)
-    if not is_its_bilm(saved, elmo):
-        raise FormatError(
-            f"{saved.folder} was trained with another version of the biLM {name}; train it "
-            "again, or install the version of ElmoKit it was made with"
-            f" ({saved.about.get('elmokit', 'unknown')})"
-        )
-    return elmo
-
-
-def _own_bilm(saved: SavedTask, device: torch.device, tokenizer: str | None) -> Elmo:
-    elmo = _loaded(saved, saved.folder / "bilm", device, tokenizer)
-    if not is_its_bilm(saved, elmo):
-        raise FormatError(
-            f"the biLM in {saved.folder}/bilm is damaged, or another one than this model was "
-            f"trained with; copy {saved.folder} again"
-        )
-    return elmo
-
-
-def _loaded(saved: SavedTask, model: Path, device: torch.device, tokenizer: str | None) -> Elmo:
-    if tokenizer is not None:
-        return Elmo.load(model, tokenizer=tokenizer, device=device)
     own = saved.bilm.get("tokenizer")
-    if own is not None:
+    if tokenizer is not None or own is None:
+        chosen: str | Tokenizer | None = tokenizer
+    else:
         with damage_named(saved):
-            get_tokenizer(own)
-    return Elmo.load(model, tokenizer=own, device=device)
+            chosen = get_tokenizer(own)
+    model = saved.folder / "bilm" if name is None else bundled_path(name)
+    elmo = Elmo.load(model, tokenizer=chosen, device=device)
+    if is_its_bilm(saved, elmo):
+        return elmo
+    if name is None:
+        raise FormatError(
+            f"the biLM in {model} is damaged, or another one than this model was trained with; "
+            f"copy {saved.folder} again"
+        )
+    raise FormatError(
+        f"{saved.folder} was trained with another version of the biLM {name}; train it again, or "
+        f"{other}"
+    )
 
 
 @contextmanager
@@ -186,10 +180,9 @@ def damage_named(saved: SavedTask) -> Iterator[None]:
     try:
         yield
     except (ConfigError, InputError) as error:
-        made = saved.about.get("elmokit", "unknown")
         raise FormatError(
-            f"{saved.folder}/task.json is damaged, or of another version of ElmoKit ({made}; this "
-            f"is {__version__}): {error}; copy it again"
+            f"{saved.folder}/task.json is damaged, or of another version of ElmoKit "
+            f"({saved.made_with}; this is {__version__}): {error}; copy it again"
         ) from error
 
 

@@ -14,7 +14,6 @@ from torch.nn import functional as F
 
 from elmokit.devices import to_device
 from elmokit.errors import InputError
-from elmokit.io.lines import shown_path
 from elmokit.tasks.heads.alternating import AlternatingLSTM
 from elmokit.tasks.heads.bio_viterbi import FORBIDDEN, best_bio
 from elmokit.tasks.heads.encoders import LockedDropout
@@ -26,6 +25,7 @@ from elmokit.tasks.readers.records import table_kind, unpacked_suffix
 from elmokit.tasks.readers.role_frames import read_role_examples
 from elmokit.tasks.roles import Roles, conll_block, joined_roles
 from elmokit.tasks.sentence_task import SentenceTask, sentence_record
+from elmokit.tasks.task import source_name
 from elmokit.tasks.task_settings import InputSettings, TaskSettings, TaskTraining, check_model
 from elmokit.tasks.word_input import WordBatch
 
@@ -269,7 +269,7 @@ class RoleLabeller(SentenceTask[RoleExample, Roles]):
     def _examples(cls, given: Any, name: str, columns: dict[str, str] | None) -> list[RoleExample]:
         examples = super()._examples(given, name, columns)
         if not any(example.frames for example in examples):
-            where = shown_path(Path(given)) if isinstance(given, str | Path) else name
+            where = source_name(given, name)
             raise InputError(f"{where} has no predicates; expected at least one")
         return examples
 

@@ -347,8 +347,8 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         known, found = set(labels) - {"O"}, cls._labels_in(examples) - {"O"}
         if known and found and not known & found:
             is_file = isinstance(given, str | Path)
-            where = shown_path(Path(given)) if is_file else name
             advice = ", or choose the columns with columns=" if is_file else ""
+            where = source_name(given, name)
             raise InputError(
                 f"no label of {where} ({_some(found)}) is one of {whose} ({_some(known)}); give "
                 f"examples of the same kind{advice}"
@@ -436,6 +436,11 @@ class Task(Displayed, ABC, Generic[Example, Prediction]):
         if not examples:
             raise InputError(f"{name} has no examples; expected at least one")
         return examples
+
+
+def source_name(given: Any, name: str) -> str:
+    """What an error calls examples: their file, or the name of the argument with a list."""
+    return shown_path(Path(given)) if isinstance(given, str | Path) else name
 
 
 def defines(task: Task[Any, Any], method: str) -> bool:

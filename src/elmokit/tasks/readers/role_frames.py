@@ -154,7 +154,7 @@ def _find(
                 f"the sentence at line {wrong_one.lines[0]} of {name} has {n} predicates in "
                 f"column {place + 1}, and {_columns(roles)} after it; expected as many of both"
             )
-    if not labelled and all(_marks_alone(s, word + 1) for s in sentences):
+    if not labelled and all(s.width == word + 2 for s in sentences):
         cells = (row for s in sentences for row in s.rows if row[word] not in _NONE)
         marks = [row[word + 1] in _NONE for row in cells]
         if len(marks) / 2 <= sum(marks) < len(marks):  # most words are no predicates
@@ -172,11 +172,6 @@ def _fits(sentence: _Sentence, places: _Places) -> bool:
     assert places.predicate is not None
     n = sentence.width - places.first - places.after
     return n == len(sentence.marked(places.predicate))
-
-
-def _marks_alone(sentence: _Sentence, place: int) -> bool:
-    """Whether a column is the only one after the words."""
-    return sentence.width == place + 1
 
 
 def _counts_from(sentence: _Sentence, place: int, first: int) -> bool:

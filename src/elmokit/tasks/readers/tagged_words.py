@@ -75,8 +75,10 @@ def _choose(name: str, labelled: bool, upos: bool, columns: Columns) -> int | No
         return len(first)
     if not labelled:
         return None
-    if not is_conllu and columns.word == 1 + columns.numbered:
+    if is_conllu:
+        what = "is CoNLL-U, and no column has tags such as B-PER"
+    elif columns.word > 1 + columns.numbered:
+        what = "has no column after the words"
+    else:
         raise InputError(f"{name} has words only; add a column with the tag of each word")
-    what = "is CoNLL-U, and no column has tags such as B-PER"
-    what = what if is_conllu else "has no column after the words"
     raise InputError(f'{name} {what}; choose a column of tags with columns={{"tag": "3"}}')
